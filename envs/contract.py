@@ -1,0 +1,193 @@
+"""What a world is: pure functions over pytrees, and a schema that tells an agent all it may know in advance.
+
+The vocabulary is that of Gymnasium's `FuncEnv` (`initial`, `observe`, `step`); unlike there, parameters are an argument
+of every function, so that they can be vmapped, and a state may be any pytree.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Literal, NamedTuple, Protocol
+
+import jax
+
+Array = jax.Array
+FeedbackMode = Literal["attributed", "stream"]
+
+NO_DECISION = -1
+"""Decision id of a step whose consequences are complete with its reward, and id of an empty feedback slot."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Field:
+    """One observed field.
+
+    A category field is observed as an int code into `labels`. A number field is observed as one float32; where its value
+    can be unknown, the field named by `status` says so and the observed number is then the field's `fill`, which carries
+    no information.
+
+    Attributes:
+        name: key in the observation.
+        labels: one label per code of a category field; empty for a number.
+        low, high: bounds of a number, in `unit`.
+        unit: unit of a number ("" = none).
+        edges: inner quantile edges of a number, ascending, taken from the covariates alone, never from outcomes.
+        fill: number observed where the value is unknown.
+        status: name of the category field ("known", "missing", "hidden") that belongs to this number, or None.
+        sensitive: whether a decision should not depend on it.
+    """
+
+    name: str
+    labels: tuple[str, ...] = ()
+    low: float = 0.0
+    high: float = 1.0
+    unit: str = ""
+    edges: tuple[float, ...] = ()
+    fill: float = 0.0
+    status: str | None = None
+    sensitive: bool = False
+
+    @property
+    def is_category(self) -> bool:
+        """Whether the field is observed as a code into `labels`."""
+        return bool(self.labels)
+
+
+STATUS_LABELS = ("known", "missing", "hidden")
+
+
+@dataclasses.dataclass(frozen=True)
+class ScaledAction:
+    """Declares that the outcome of `action` is `factor` times the outcome of `of`, whatever the case."""
+
+    action: str
+    of: str
+    factor: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Signal:
+    """A fact published in `info[name]` after a step, as one of `labels`; code 0 means there is none."""
+
+    name: str
+    labels: tuple[str, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Review:
+    """Declares that `action` buys a second opinion about `about`, published as signal `signal`.
+
+    The opinion is `good` or `bad` and right with probability `reliability`, independently of everything observed. A good
+    case pays `gain`, a bad one costs `loss`, per unit of stake, so that
+    gain - (gain + loss) * ([bad] - (1 - reliability)) / (2 reliability - 1) is an unbiased estimate of what `about` pays.
+    """
+
+    action: str
+    about: str
+    signal: str
+    good: str
+    bad: str
+    reliability: float
+    gain: float
+    loss: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Schema:
+    """All that a world declares to an agent in advance. Everything else has to be learnt.
+
+    Attributes:
+        world: name without version, e.g. "CreditReview".
+        version: version of the dynamics.
+        fields: observed fields, in the order of the observation's keys.
+        actions: label of each action.
+        entity_field: category field that names a returning entity (code 0 = unknown), or None.
+        stake_field: number field to which outcomes are proportional (mean about 1), or None.
+        boundary: what ends at a step with `info["boundary"]`, e.g. "application".
+        deliberation: actions that buy information or a safer decision instead of deciding at once.
+        scaled_actions: actions whose outcome is a multiple of another's.
+        review: second opinion, or None.
+        signals: facts published in `info`.
+        sensitive: fields on which a decision should not depend, observed or not.
+        proxies: per sensitive field, observed fields that carry information on it.
+        reward_bound: no decision's total reward exceeds this in absolute value, per unit of stake.
+        feedback: "attributed": a delayed outcome is part of its decision's reward; "stream": of the reward of the step on
+            which it arrives. In both it is listed in `info["feedback"]` on arrival.
+        score_per: what a mean score is taken over: every "step", or every closed "boundary".
+    """
+
+    world: str
+    version: int
+    fields: tuple[Field, ...]
+    actions: tuple[str, ...]
+    entity_field: str | None
+    stake_field: str | None
+    boundary: str
+    deliberation: tuple[str, ...]
+    scaled_actions: tuple[ScaledAction, ...]
+    review: Review | None
+    signals: tuple[Signal, ...]
+    sensitive: tuple[str, ...]
+    proxies: tuple[tuple[str, tuple[str, ...]], ...]
+    reward_bound: float
+    feedback: FeedbackMode
+    score_per: Literal["step", "boundary"]
+
+
+class Outcome(NamedTuple):
+    """What one step brought. Shapes are fixed; M is the world's number of feedback slots.
+
+    Attributes:
+        reward: [] f32.
+        terminated: [] bool; the long-running worlds never terminate, they are truncated by the horizon.
+        boundary: [] bool, an encounter (an application, a ticket) ended with this step.
+        decision_id: [] i32, id under which a later outcome of this decision will arrive, or NO_DECISION.
+        feedback_id: [M] i32, decisions whose outcome arrived in this step, oldest first; NO_DECISION in empty slots.
+        feedback_value: [M] f32, the outcomes, without the reward already paid at the decision in "stream" mode.
+        signals: name -> [] i32 code into the declared labels.
+    """
+
+    reward: Array
+    terminated: Array
+    boundary: Array
+    decision_id: Array
+    feedback_id: Array
+    feedback_value: Array
+    signals: dict[str, Array]
+
+
+class World(Protocol):
+    """Pure dynamics. Every method can be jitted, vmapped over state, key and params, and scanned.
+
+    A function that takes a key consumes it. Random decisions compare integer words with integer thresholds and rewards
+    are integers divided once, so that single, vmapped and x64 runs agree bit for bit.
+    """
+
+    @property
+    def schema(self) -> Schema:
+        """What agents may know in advance."""
+
+    @property
+    def params(self) -> Any:
+        """Default parameters, a pytree of arrays."""
+
+    def initial(self, key: Array, params: Any) -> Any:
+        """State before the first decision of an episode."""
+
+    def observe(self, state: Any, key: Array, params: Any) -> dict[str, Array]:
+        """Observation: field name -> [] i32 code of a category, or [1] f32 number."""
+
+    def step(self, state: Any, action: Array, key: Array, params: Any) -> tuple[Any, Outcome]:
+        """One decision. `action` is [] i32 in [0, n_actions)."""
+
+    def expected_rewards(self, state: Any, params: Any) -> Array:
+        """[n_actions] f32: expected total reward of each action now, delayed outcome included, hidden variables known."""
+
+    def oracle(self, state: Any, params: Any) -> Array:
+        """[] i32: best action when the hidden variables are known."""
+
+    def regime(self, state: Any, params: Any) -> Array:
+        """[] f32 in [0, 1]: 0 = the first set of rules, 1 = the second, between = a mixture."""
+
+    def audit(self, state: Any, params: Any) -> dict[str, Array]:
+        """Facts for measurement, never for agents: [] i32 each, e.g. the sensitive group of the applicant at hand."""
