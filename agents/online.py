@@ -82,6 +82,7 @@ class OnlineAgent:
                 "wrap the environment so that each choice has one number."
             )
         self.env: gymnasium.Env[Any, Any] | None = env
+        self._observation_space: gymnasium.Space[Any] = env.observation_space
         self.seed = seed
         self.n_actions = int(env.action_space.n)
         self.num_timesteps = 0
@@ -170,7 +171,6 @@ class OnlineAgent:
 
     def _unbatch(self, observation: Any) -> list[Any] | None:
         """The single observations of a batch, or None for a single observation."""
-        assert self._observation_space is not None
         space = self._observation_space
         if isinstance(space, gymnasium.spaces.Dict):
             name, entry = next(iter(space.spaces.items()))
@@ -179,7 +179,3 @@ class OnlineAgent:
             size = len(observation[name])
             return [{key: values[i] for key, values in observation.items()} for i in range(size)]
         return None if np.ndim(observation) == len(space.shape or ()) else list(observation)
-
-    @property
-    def _observation_space(self) -> gymnasium.Space[Any] | None:
-        return None if self.env is None else self.env.observation_space
