@@ -93,6 +93,7 @@ class FeatureEncoder:
     Attributes:
         labels: what each node stands for, e.g. "home = owner" or "90 <= income < 120".
         kinds: per node "bias", "context", "rank", "entity" or "inverse_stake".
+        cells: observed field -> number of values it is told apart into: labels, or bins of a number.
         n_nodes: number of nodes N.
         n_active: number of paths P that every observation gives.
 
@@ -121,6 +122,7 @@ class FeatureEncoder:
         status_of = {field.status: field.name for field in declared.values() if field.status}
         self._categories: list[tuple[str, _Category]] = []
         self._numbers: list[tuple[str, _Number, str | None]] = []
+        self.cells: dict[str, int] = {}
         for name, space in entries.items():
             if name in masked or status_of.get(name) in masked or name == self._stake_field:
                 continue
@@ -175,6 +177,7 @@ class FeatureEncoder:
                 raise ValueError(f"`{name}` has {n} codes but the schema declares {len(names)} labels.")
             is_entity = name == self._entity_field
             # "known" says nothing that the number's own nodes do not say, so it is off
+            self.cells[name] = n
             self._categories.append((name, _Category(first, n, off=0 if is_entity or is_status else None)))
             self._labels += [f"{name} = {label}" for label in names]
             self._kinds += ["entity" if is_entity else "context"] * n
@@ -194,6 +197,7 @@ class FeatureEncoder:
                 )
             edges = [float(edge) for edge in np.linspace(low, high, UNIFORM_BINS + 1)[1:-1]]
         number = _Number(first, low, high, edges, self._rank)
+        self.cells[name] = number.n_bins
         self._numbers.append((name, number, field.status if field else None))
         shown = [f"{edge:.4g}" for edge in edges]
         self._labels += [
