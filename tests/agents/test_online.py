@@ -1,0 +1,128 @@
+"""The loop: who is told what and in which order, where it stops, and how it goes on."""
+
+import gymnasium
+import numpy as np
+import pytest
+from habitus.agents import Agent, run
+from habitus.agents.declared import schema_of, verdict_value
+from habitus.agents.online import OnlineAgent
+from habitus.agents.simple import BestFixed, FixedAction, PolicyAgent, RandomAgent
+from habitus.envs import contract
+
+
+class Diary:
+    """An agent that writes down what it is told."""
+
+    def __init__(self):
+        self.lines = []
+
+    def begin(self, observation, info):
+        self.lines.append(("begin", observation))
+
+    def act(self, observation):
+        self.lines.append(("act", observation))
+        return 1
+
+    def observe(self, transition):
+        self.lines.append(("observe", transition))
+
+
+def test_an_agent_is_told_begin_act_observe_in_order(lanterns):
+    diary = Diary()
+    assert isinstance(diary, Agent)
+    assert run(diary, lanterns(horizon=2), 3, seed=0) == 3
+    assert [word for word, _ in diary.lines] == ["begin", "act", "observe", "act", "observe", "begin", "act", "observe"]
+    first, second = diary.lines[2][1], diary.lines[4][1]
+    assert first.observation is diary.lines[0][1]
+    assert first.next_observation is second.observation
+    assert (first.truncated, second.truncated) == (False, True)
+    assert first.action == 1
+
+
+def test_a_callback_stops_the_run_after_its_step(lanterns):
+    seen = []
+    assert run(Diary(), lanterns(), 10, callback=lambda agent, t: seen.append(t) or len(seen) < 4) == 4
+    assert len(seen) == 4
+
+
+def test_learning_in_pieces_equals_learning_at_once(lanterns):
+    def live(*pieces):
+        shown, agent = [], RandomAgent(lanterns(horizon=7), seed=2)
+        for piece in pieces:
+            agent.learn(piece, callback=lambda _, t: shown.append((t.action, t.reward)), reset_num_timesteps=False)
+        assert agent.num_timesteps == sum(pieces)
+        return shown
+
+    assert live(20) == live(3, 11, 6)
+
+
+def test_the_count_starts_again_unless_told_otherwise(lanterns):
+    agent = RandomAgent(lanterns())
+    assert agent.learn(5).learn(3).num_timesteps == 3
+    assert agent.learn(2, reset_num_timesteps=False).num_timesteps == 5
+
+
+def test_the_progress_bar_changes_nothing(lanterns, capsys):
+    agent = RandomAgent(lanterns()).learn(5, progress_bar=True)
+    assert agent.num_timesteps == 5
+    assert "learning" in capsys.readouterr().out
+
+
+def test_only_discrete_actions_from_zero_are_taken():
+    env = gymnasium.make("CliffWalking-v1")
+    for space in (gymnasium.spaces.Discrete(3, start=1), gymnasium.spaces.Box(-1, 1, (2,))):
+        env.action_space = space
+        with pytest.raises(TypeError, match="must be Discrete and start at 0"):
+            RandomAgent(env)
+
+
+def test_nothing_is_learnt_without_steps_or_an_environment(lanterns):
+    agent = RandomAgent(lanterns())
+    with pytest.raises(ValueError, match="`total_timesteps` must be at least 1, got 0"):
+        agent.learn(0)
+    agent.env = None
+    with pytest.raises(ValueError, match="`env` is missing"):
+        agent.learn(1)
+
+
+def test_random_is_uniform(lanterns):
+    actions = []
+    RandomAgent(lanterns(), seed=0).learn(3_000, callback=lambda _, t: actions.append(t.action))
+    # 1,000 each, sd 26; five of them
+    assert np.abs(np.bincount(actions, minlength=3) - 1_000).max() < 130
+
+
+def test_a_fixed_action_is_named_by_number_or_label(lanterns):
+    for action in (2, "pull blue"):
+        assert FixedAction(lanterns(), action=action).act(None) == 2
+    assert BestFixed(lanterns(), action=1).predict(lanterns().reset(seed=0)[0])[0] == 1
+    with pytest.raises(ValueError, match="did you mean 'pull blue'"):
+        FixedAction(lanterns(), action="pull blu")
+    with pytest.raises(ValueError, match=r"must lie in \[0, 3\), got 3"):
+        FixedAction(lanterns(), action=3)
+
+
+def test_a_policy_is_followed(lanterns, score):
+    agent = PolicyAgent(lanterns(), policy=lambda observation: observation["colour"])
+    assert score(agent, 100) == pytest.approx(1.0)
+    assert type(agent.act({"colour": np.int64(2)})) is int
+
+
+def test_a_base_agent_without_a_choice_says_so(lanterns):
+    with pytest.raises(NotImplementedError):
+        OnlineAgent(lanterns()).learn(1)
+
+
+def test_the_schema_is_found_through_wrappers_and_missing_elsewhere(lanterns):
+    env = lanterns()
+    assert schema_of(gymnasium.wrappers.TimeLimit(env, 5)) is env.schema
+    assert schema_of(gymnasium.make("CliffWalking-v1")) is None
+
+
+@pytest.mark.parametrize(("is_bad", "truth"), [(False, 0.5), (True, -1.0)])
+def test_a_verdict_is_an_unbiased_label(is_bad, truth):
+    review = contract.Review("ask", "pull", "verdict", "good", "bad", reliability=0.8, gain=0.5, loss=1.0)
+    right, wrong = ("bad", "good") if is_bad else ("good", "bad")
+    mean = 0.8 * verdict_value(review, right) + 0.2 * verdict_value(review, wrong)
+    np.testing.assert_allclose(mean, truth, atol=1e-12)
+    assert verdict_value(review, "none") is None
