@@ -20,6 +20,8 @@ from .rules import near
 
 BUILT_IN = ("spanish", "lending_club", "hmda")
 """Names of the tables that come with the extra `data`."""
+SYNTHETIC = "synthetic"
+"""Applicants that are no table but drawn by the world."""
 
 _KEPT_TABLES = 16
 
@@ -42,11 +44,14 @@ def load_applicants(name_or_path: str | os.PathLike[str]) -> DescribedTable:
     name = os.fspath(name_or_path)
     if name in BUILT_IN:
         return _built_in(name)
-    path = pathlib.Path(name)
+    if name == SYNTHETIC:
+        raise ValueError("`applicants` is 'synthetic', which is drawn by the world itself; there is no table to load.")
+    path = pathlib.Path(name).expanduser()
     if path.suffix.lower() != ".csv":
+        names = (SYNTHETIC, *BUILT_IN)
         raise ValueError(
-            f"`applicants` must be one of synthetic, {', '.join(BUILT_IN)}, or the path of a .csv file, "
-            f"got {name!r}{near(name, BUILT_IN)}."
+            f"`applicants` must be one of {', '.join(names)}, or the path of a .csv file, "
+            f"got {name!r}{near(name, names)}."
         )
     description = path.with_suffix(".yaml")
     if not path.is_file():
