@@ -126,8 +126,7 @@ class TabularQ(OnlineAgent):
         return int(np.argmax(self.values(observation)))
 
     def _key(self, observation: Any) -> Key:
-        features = self._encoder.encode(observation)
-        return tuple(features.index[features.value != 0].tolist())
+        return tuple(self._encoder.encode(observation).index.tolist())
 
     def _update(self, key: Key, action: int, target: float) -> None:
         values = self._values.setdefault(key, np.full(self.n_actions, self.optimism))

@@ -113,6 +113,14 @@ def test_a_pending_decision_is_learnt_when_its_outcome_is_listed(lanterns):
     np.testing.assert_allclose(agent.values(seen(0)), [0, 0, 1], atol=1e-6)
 
 
+def test_an_outcome_of_the_episode_before_is_not_credited_to_a_decision_of_this_one(lanterns):
+    agent = LinUCB(lanterns(delay=2))
+    agent.observe(step(seen(0), 2, 1.0, seen(1), decision_id=0, boundary=True))
+    agent.begin(seen(1), {})
+    agent.observe(step(seen(1), 1, 0.0, seen(2), decision_id=1, boundary=True, feedback=[(0, 1.0)]))
+    assert agent.values(seen(0)).tolist() == [0, 0, 0]
+
+
 def world(lanterns, **declared):
     env = lanterns()
     env.schema = dataclasses.replace(env.schema, **declared)

@@ -46,6 +46,14 @@ def test_a_pending_decision_is_not_learnt_before_its_outcome_and_then_at_its_own
     assert agent.values(seen(1)).tolist() == [0, 0, 0]
 
 
+def test_an_outcome_of_the_episode_before_is_not_credited_to_a_decision_of_this_one(lanterns):
+    agent = TabularQ(lanterns(delay=2))
+    agent.observe(step(seen(0), 2, 1.0, seen(1), decision_id=0, boundary=True))
+    agent.begin(seen(1), {})
+    agent.observe(step(seen(1), 1, 0.0, seen(2), decision_id=1, boundary=True, feedback=[(0, 1.0)]))
+    assert agent.values(seen(0)).tolist() == [0, 0, 0]
+
+
 def test_stream_learns_the_reward_as_it_comes_at_the_key_of_the_step(lanterns):
     agent = TabularQ(lanterns(delay=2, feedback="stream"), credit="stream", fields=["colour"])
     agent.observe(step(seen(0), 2, 0.0, seen(1), decision_id=0, boundary=True))
