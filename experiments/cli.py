@@ -1,0 +1,234 @@
+"""The command `habitus`.
+
+Exit codes: 0, all went well; 1, runs of a study failed; 2, the command cannot be done as given; 130, interrupted.
+What is heavy is imported where it is used, so that `habitus --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import rich.console
+import rich.markup
+import typer
+
+from .. import __version__
+from .errors import ExperimentError
+
+if TYPE_CHECKING:
+    from .results import Results
+    from .study import Study
+
+FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+SHOWN_FAILURES = 5
+
+app = typer.Typer(
+    name="habitus",
+    help="A reinforcement-learning benchmark of memory: worlds, agents that learn while they are scored, studies.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Entry point of the command."""
+    try:
+        app()
+    except KeyboardInterrupt:
+        raise SystemExit(INTERRUPTED) from None
+    except BrokenPipeError:  # the reader of a pipe, e.g. `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(0) from None
+
+
+@app.callback(invoke_without_command=True)
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Show the version and end.", is_eager=True)] = False,
+) -> None:
+    if version:
+        print(f"habitus {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def run(
+    study: Annotated[
+        str, typer.Argument(metavar="STUDY|FILE", help="A named study (`habitus list studies`) or a YAML file.")
+    ],
+    out: Annotated[Path | None, typer.Option(help="Folder of the results; default results/STUDY.")] = None,
+    seeds: Annotated[int | None, typer.Option(help="Number of seeds, instead of the study's.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Steps of every run, instead of the study's.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Worker processes; default, one per CPU.")] = None,
+    agents: Annotated[str, typer.Option(metavar="A,B", help="Only these agents, by label.")] = "",
+    worlds: Annotated[str, typer.Option(metavar="A,B", help="Only these worlds, by label.")] = "",
+) -> None:
+    """Run a study: records, TensorBoard files, report.html. What is recorded already is not run again."""
+    with _clear_errors():
+        from . import records, results, runner
+        from . import study as study_module
+
+        console = rich.console.Console(stderr=True)
+        if jobs is not None and jobs < 1:
+            raise ExperimentError(f"`--jobs` must be at least 1, got {jobs}.")
+        loaded = study_module.load(study)
+        chosen = loaded.restricted(n_seeds=seeds, steps=steps, worlds=_split(worlds), agents=_split(agents))
+        folder = out if out is not None else Path("results") / loaded.name
+        options = {
+            "--out": folder,
+            "--seeds": seeds,
+            "--steps": steps,
+            "--agents": agents or None,
+            "--worlds": worlds or None,
+        }
+        words = ["habitus", "run", study, *(str(w) for o, v in options.items() if v is not None for w in (o, v))]
+        _prepare(folder, chosen, shlex.join(words))
+        console.print(f"[bold]{chosen.name}[/]  {rich.markup.escape(chosen.question)}", highlight=False)
+        try:
+            outcome = runner.run_study(chosen, folder, jobs=jobs, console=console)
+        except runner.Interrupted:
+            n_done = sum(1 for path in (folder / records.RUNS).iterdir() if not path.name.startswith("."))
+            console.print(
+                f"interrupted: {n_done} runs are recorded; the same command goes on from there.", highlight=False
+            )
+            raise typer.Exit(INTERRUPTED) from None
+        for failed, error in outcome.failed[:SHOWN_FAILURES]:
+            place = folder / records.RUNS / failed.hash / "record.json"
+            console.print(
+                f"[red]failed[/]  {rich.markup.escape(error)}\n        {place}", highlight=False, soft_wrap=True
+            )
+        if len(outcome.failed) > SHOWN_FAILURES:
+            console.print(f"        and {len(outcome.failed) - SHOWN_FAILURES} more", highlight=False)
+        if len(outcome.failed) < outcome.n_runs:
+            with console.status("writing the report") if console.is_terminal else contextlib.nullcontext():
+                loaded_results = results.load(folder)
+                logdir, page = _write(loaded_results)
+            _show(loaded_results, page)
+            rich.console.Console().print(f"TensorBoard: tensorboard --logdir {logdir}", highlight=False, soft_wrap=True)
+        if outcome.failed:
+            console.print(f"{len(outcome.failed)} of {outcome.n_runs} runs failed.", highlight=False)
+            raise typer.Exit(FAILED)
+
+
+@app.command()
+def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of a study.")]) -> None:
+    """Write report.html, the tables and the TensorBoard files of a study again, from its records."""
+    with _clear_errors():
+        from . import results
+
+        loaded = results.load(folder)
+        _, page = _write(loaded)
+        _show(loaded, page)
+
+
+@app.command("list")
+def list_(
+    kind: Annotated[
+        str, typer.Argument(metavar="[worlds|agents|styles|studies|applicants]", help="What; all by default.")
+    ] = "",
+) -> None:
+    """List what there is to use."""
+    with _clear_errors():
+        from . import listing
+
+        for name in [kind] if kind else listing.KINDS:
+            entries = listing.of(name)
+            if not kind:
+                print(f"{name}:")
+            width = max(map(len, entries), default=0)
+            for entry, line in entries.items():
+                print(f"{'' if kind else '  '}{entry:<{width}}  {line}".rstrip())
+
+
+@app.command()
+def explain(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of a study.")],
+    world: Annotated[str | None, typer.Option(help="Label of the world; default, the first.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Label of the agent; default, the first.")] = None,
+    feedback: Annotated[str | None, typer.Option(help="Variant; default, the first.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the run; default, the first.")] = None,
+    step: Annotated[int | None, typer.Option(help="Step of the decision; default, the last.")] = None,
+) -> None:
+    """Explain one decision of a recorded run: it is run again up to there and compared with its record."""
+    with _clear_errors():
+        from . import explain as explain_module
+
+        found = explain_module.explain(folder, world=world, agent=agent, feedback=feedback, seed=seed, step=step)
+        run = found.run
+        print(f"{run.world} · {run.agent} · {run.feedback} · seed {run.seed} · step {found.step} (run {run.hash})")
+        print(f"\nsaw: {found.observation}")
+        note = "" if found.action == found.choice else f", to explore; its evidence chose {found.choice}"
+        print(f"did: {found.action}{note}")
+        best = "" if found.best != found.best else f"; the best on offer was worth {found.best:.3f}"
+        print(f"expected reward of that {found.score:.3f}{best}; reward in the end {found.reward:.3f}\n")
+        print(found.text)
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+def _prepare(folder: Path, study: Study, command: str) -> None:
+    """Make the results' folder and say in it what is run; refuses the folder of another study."""
+    from . import results
+    from . import study as study_module
+
+    path = folder / results.STUDY
+    if path.is_file():
+        other = study_module.load(path).name
+        if other != study.name:
+            raise ExperimentError(
+                f"`{folder}` holds the results of study `{other}`, not of `{study.name}`; choose another `--out`."
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    _replace(path, study.to_yaml())
+    _replace(folder / results.PROVENANCE, json.dumps({"command": command, "habitus": __version__}, indent=1) + "\n")
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}-{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def _write(loaded: Results) -> tuple[Path, Path]:
+    """TensorBoard files and report. Returns both places."""
+    from . import report as report_module
+    from . import tensorboard
+
+    return tensorboard.export(loaded), report_module.write(loaded)
+
+
+def _show(loaded: Results, page: Path) -> None:
+    """The result tables, what they say, and where the report lies."""
+    from . import summary
+
+    console = rich.console.Console()
+    for table in summary.terminal(loaded):
+        console.print(table)
+    for sentence in summary.verdicts(loaded):
+        console.print(rich.markup.escape(sentence), highlight=False, soft_wrap=True)
+    for warning in summary.warnings(loaded):
+        console.print(f"[yellow]note[/]  {rich.markup.escape(warning)}", highlight=False, soft_wrap=True)
+    console.print(f"report: {page}", highlight=False, soft_wrap=True)
+
+
+@contextlib.contextmanager
+def _clear_errors() -> Iterator[None]:
+    """A mistake of the user ends in one clear message and exit code 2, without a traceback."""
+    try:
+        yield
+    except ExperimentError as error:
+        typer.secho(f"error: {error}", fg="red", err=True)
+        raise typer.Exit(WRONG_USE) from None
+    except OSError as error:  # an unwritable folder, a full disk
+        place = f"{error.filename}: " if error.filename else ""
+        typer.secho(f"error: {place}{error.strerror or error}", fg="red", err=True)
+        raise typer.Exit(WRONG_USE) from None

@@ -1,0 +1,289 @@
+"""Executes one run: builds the world and the agent, lets the agent live, commits the record.
+
+Everything here happens in a worker process. An agent that fails is recorded with its error; only the end of the study
+itself (`Stopped`) passes through.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.metadata
+import inspect
+import os
+import platform
+import time
+import traceback
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import jax.monitoring
+import numpy as np
+
+from .. import agents, scenarios
+from ..agents import online
+from . import decisions, records
+from .errors import StudyError
+from .plan import Run
+from .recording import Recorder, epsilon_of
+
+LIBRARIES = ("gymnasium", "jax", "jaxlib", "numpy", "stable_baselines3", "torch")
+PROBE_STEPS = 2000  # steps on which each fixed action is tried
+PROBE_SEED = 2**30  # of the search for the best fixed action; studies use small seeds
+
+
+class Stopped(BaseException):
+    """The study is being stopped; not an error of the run."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Ending:
+    """How a run ended.
+
+    Attributes:
+        run: its hash.
+        seconds: time from building the world to the committed record.
+        error: last line of the error, or None.
+    """
+
+    run: str
+    seconds: float
+    error: str | None
+
+
+def execute(run: Run, runs: Path, tick: Callable[[int], None] | None = None) -> Ending:
+    """Do one run and commit its record, whatever comes of it.
+
+    Args:
+        run: what to do.
+        runs: folder of the records.
+        tick: called a few times a second with the number of steps done; may raise `Stopped`.
+    """
+    header: dict[str, Any] = {"run": run.hash, "spec": run.spec(), "machine": machine()}
+    started_unix_s, began_s, compiled_s = time.time(), time.perf_counter(), _compile_seconds()
+    try:
+        facts, timing, steps = _live(run, tick)
+    except Exception as error:  # the run is the unit of failure: whatever it was, the study goes on
+        seconds = time.perf_counter() - began_s
+        text = "".join(traceback.format_exception(error))
+        message = f"{type(error).__name__}: {error}"
+        failure = {"type": type(error).__name__, "message": str(error), "traceback": text}
+        header |= {"status": "failed", "error": failure, "timing": {"total_s": round(seconds, 6)}}
+        records.write(runs, header, None)
+        return Ending(run.hash, seconds, message)
+    seconds = time.perf_counter() - began_s
+    timing |= {
+        "started_unix_s": round(started_unix_s, 3),
+        "total_s": round(seconds, 6),
+        "compile_s": round(_compile_seconds() - compiled_s, 6),
+    }
+    header |= {"status": "complete", "error": None, "timing": timing, **facts}
+    records.write(runs, header, steps)
+    return Ending(run.hash, seconds, None)
+
+
+def build(
+    run: Run,
+    *,
+    before_step: Callable[[int, Any, int], None] | None = None,
+    tick: Callable[[int], None] | None = None,
+) -> tuple[Recorder, Any]:
+    """The world of a run in its recorder, and the agent in it."""
+    recorder = Recorder(make_world(run), steps=run.steps, seed=run.seed, before_step=before_step, tick=tick)
+    agent = make_agent(run, recorder)
+    recorder.epsilon = epsilon_of(agent)
+    return recorder, agent
+
+
+def drive(recorder: Recorder, agent: Any) -> None:
+    """Let the agent live until the recorder is full: agents with `learn` own their loop, the others are given one."""
+    if callable(getattr(agent, "learn", None)):
+        agent.learn(total_timesteps=recorder.n_steps, callback=lambda *_: not recorder.is_full)
+    else:
+        online.run(agent, recorder, recorder.n_steps, seed=recorder.seed, callback=lambda *_: not recorder.is_full)
+
+
+def make_world(run: Run) -> gymnasium.Env[Any, Any]:
+    """The world of a run, without the checks that Gymnasium adds to a world under test."""
+    return gymnasium.make(run.world_id, disable_env_checker=True, **run.world_kwargs)
+
+
+def make_agent(run: Run, env: gymnasium.Env[Any, Any]) -> Any:
+    """The agent of a run, with what a study lends it: rules, the oracle, the best fixed action, the variant."""
+    settings = dict(run.settings)
+    if run.kind == "rules":
+        settings.setdefault("policy", _rules(env))
+    elif run.kind == "oracle":
+        settings.setdefault("policy", lambda _: env.unwrapped.oracle_action())  # type: ignore[attr-defined]
+    elif run.kind == "best_fixed" and "action" not in settings:
+        settings["action"] = _best_fixed(run)
+    if "credit" in inspect.signature(agents.agent_class(run.kind)).parameters:
+        settings.setdefault("credit", run.feedback)
+    return agents.make(run.kind, env, seed=run.seed, **settings)
+
+
+def check(runs: Sequence[Run]) -> str | None:
+    """Build one world, and in it every agent that the user configured, and throw them away.
+
+    Args:
+        runs: runs in the same world, one per agent.
+
+    Returns:
+        What the world or the agent says about its arguments, or None where all can be built.
+    """
+    place = f"world `{runs[0].world}` ({runs[0].world_id})"
+    try:
+        world = make_world(runs[0])
+        for run in runs:
+            if run.settings or run.kind not in agents.PRESETS:  # PyTorch is not imported only to look
+                place = f"agent `{run.agent}` in world `{run.world}`"
+                make_agent(run, world)
+        world.close()
+    except Exception as error:  # whatever they say about their arguments is for the user
+        return f"{place}: {error or type(error).__name__}"
+    return None
+
+
+@functools.cache
+def machine() -> dict[str, Any]:
+    """Where a run was done."""
+    versions: dict[str, str | None] = {}
+    for library in LIBRARIES:
+        try:
+            versions[library] = importlib.metadata.version(library)
+        except importlib.metadata.PackageNotFoundError:
+            versions[library] = None
+    return {
+        "cpu": _cpu(),
+        "cpu_count": os.cpu_count(),
+        "system": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        "versions": versions,
+        "threads": os.environ.get("OMP_NUM_THREADS"),
+    }
+
+
+def _live(run: Run, tick: Callable[[int], None] | None) -> tuple[dict[str, Any], dict[str, Any], records.Steps]:
+    decision: dict[str, Any] = {}
+
+    def explain_last(number: int, observation: Any, action: int) -> None:
+        if number == run.steps - 1:
+            decision.update(decisions.taken(agent, observation, action, number, world["actions"]) or {})
+
+    began_s = time.perf_counter()
+    recorder, agent = build(run, before_step=explain_last, tick=tick)
+    world = _facts(recorder)
+    built_s = time.perf_counter()
+    drive(recorder, agent)
+    lived_s = time.perf_counter() - built_s
+    steps = recorder.steps()
+    timing = {
+        "setup_s": round(built_s - began_s, 6),
+        "run_s": round(lived_s, 6),
+        "steps_per_s": round(run.steps / lived_s, 3),
+        **recorder.timing(),
+    }
+    facts = {
+        "world": world,
+        "agent": {"action": agent.action} if run.kind == "best_fixed" else {},
+        "n_boundaries": int(np.sum(steps.boundary)),
+        "n_pending": recorder.n_pending,
+        "reward_sum": float(np.sum(steps.reward, dtype=np.float64)),
+        "score_sum": float(np.sum(steps.score, dtype=np.float64)),
+        "decision": decision or None,
+    }
+    recorder.close()
+    return facts, timing, steps
+
+
+def _facts(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
+    """What a report has to know of a world without building it again."""
+    schema = getattr(env.unwrapped, "schema", None)
+    if schema is None:
+        n = int(env.action_space.n)  # type: ignore[attr-defined]
+        return {
+            "name": env.spec.id if env.spec else "",
+            "version": None,
+            "actions": [str(a) for a in range(n)],
+            "boundary": "episode",
+            "score_per": "step",
+        }
+    return {
+        "name": schema.world,
+        "version": schema.version,
+        "actions": list(schema.actions),
+        "boundary": schema.boundary,
+        "score_per": schema.score_per,
+    }
+
+
+def _rules(env: gymnasium.Env[Any, Any]) -> Callable[[Any], int]:
+    policy = scenarios.expert_policy(env)
+    if policy is None:
+        raise StudyError("this world has no expert rules; leave the agent `rules` out of the study.")
+    return policy
+
+
+def _best_fixed(run: Run) -> int:
+    """The action with the best mean score when taken always, found on a seed that no study uses."""
+    kwargs = dict(run.world_kwargs)
+    steps = min(run.steps, PROBE_STEPS)
+    if "horizon" in kwargs:
+        kwargs["horizon"] = steps  # so that a shift in the middle of the episode is met
+    return _probe(_Frozen(run.world_id, kwargs), steps)
+
+
+class _Frozen:
+    """A world's arguments as a key of a cache."""
+
+    def __init__(self, world_id: str, kwargs: Mapping[str, Any]) -> None:
+        self.world_id, self.kwargs = world_id, kwargs
+        self._key = (world_id, repr(sorted(kwargs.items())))
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Frozen) and self._key == other._key
+
+
+@functools.lru_cache(maxsize=64)
+def _probe(world: _Frozen, steps: int) -> int:
+    env = gymnasium.make(world.world_id, disable_env_checker=True, **world.kwargs)
+    per_boundary = getattr(getattr(env.unwrapped, "schema", None), "score_per", "step") == "boundary"
+    means = []
+    for action in range(int(env.action_space.n)):  # type: ignore[attr-defined]
+        recorder = Recorder(env, steps=steps, seed=PROBE_SEED)
+        online.run(agents.make("best_fixed", recorder, action=action), recorder, steps)
+        trace = recorder.steps()
+        n = np.sum(trace.boundary) if per_boundary else steps
+        means.append(float(np.sum(trace.score)) / n if n else -np.inf)
+    return int(np.argmax(means))
+
+
+def _cpu() -> str:
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
+            return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+_compiled_s = [0.0]
+
+
+@functools.cache
+def _listen_to_compiler() -> None:
+    def add(event: str, duration_secs: float, **_: Any) -> None:
+        if event.startswith("/jax/core/compile/"):
+            _compiled_s[0] += duration_secs
+
+    jax.monitoring.register_event_duration_secs_listener(add)
+
+
+def _compile_seconds() -> float:
+    """Seconds that JAX has spent tracing and compiling in this process, as JAX itself reports them."""
+    _listen_to_compiler()
+    return _compiled_s[0]

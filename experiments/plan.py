@@ -1,0 +1,126 @@
+"""From a study to its runs, each with an identity that depends on nothing but what is run.
+
+A run is one agent in one world with one seed. Its hash is that of the canonical JSON of its specification: keys sorted,
+no spaces, labels and paths left out, so that renaming an agent or moving a table does not run anything again, while a
+changed setting, a changed table or another version of the package does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from .. import __version__
+from .study import Feedback, Study, StudyAgent, StudyWorld, is_table
+
+HASH_DIGITS = 16
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """One agent in one world with one seed.
+
+    Attributes:
+        world, agent: labels in the study.
+        world_id: Gymnasium id.
+        world_kwargs: all arguments of the world.
+        kind: built-in agent or "module:Class".
+        settings: arguments of the agent.
+        feedback: variant.
+        steps: number of steps.
+        seed: of the world and of the agent.
+    """
+
+    world: str
+    agent: str
+    world_id: str
+    world_kwargs: Mapping[str, Any]
+    kind: str
+    settings: Mapping[str, Any]
+    feedback: Feedback
+    steps: int
+    seed: int
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        """World, agent and variant: what differs from the other runs of the group is the seed alone."""
+        return (self.world, self.agent, self.feedback)
+
+    def spec(self) -> dict[str, Any]:
+        """What is run, as JSON. A table is named by its content."""
+        kwargs = {key: _fingerprint(value) if is_table(value) else value for key, value in self.world_kwargs.items()}
+        return {
+            "world": {"id": self.world_id, "kwargs": kwargs},
+            "agent": {"kind": self.kind, "settings": dict(self.settings)},
+            "feedback": self.feedback,
+            "steps": self.steps,
+            "seed": self.seed,
+            "habitus": __version__,
+        }
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """Identity of the run, 16 hexadecimal digits."""
+        return spec_hash(self.spec())
+
+
+def canonical(value: Any) -> str:
+    """JSON with one spelling: sorted keys, no spaces, ASCII, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def spec_hash(spec: Mapping[str, Any]) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of the canonical JSON."""
+    return hashlib.sha256(canonical(spec).encode()).hexdigest()[:HASH_DIGITS]
+
+
+def runs_of(study: Study) -> tuple[Run, ...]:
+    """All runs of a study, by world, agent, variant and seed in the study's order."""
+    return tuple(
+        Run(
+            world=world.label,
+            agent=agent.label,
+            world_id=world.id,
+            world_kwargs=_arguments(study, world, feedback),
+            kind=agent.kind,
+            settings=agent.settings,
+            feedback=feedback,
+            steps=study.steps_of(world),
+            seed=seed,
+        )
+        for world in study.worlds
+        for agent in _fitting(study, world)
+        for feedback in study.feedback_of(world, agent)
+        for seed in study.seeds_of(world)
+    )
+
+
+def _fitting(study: Study, world: StudyWorld) -> tuple[StudyAgent, ...]:
+    """Agents of one world; a foreign environment offers no oracle."""
+    return tuple(agent for agent in study.agents if world.is_ours or agent.kind != "oracle")
+
+
+def _arguments(study: Study, world: StudyWorld, feedback: Feedback) -> dict[str, Any]:
+    if not world.is_ours:
+        return dict(world.kwargs)
+    return {"horizon": study.horizon or study.steps_of(world), **world.kwargs, "feedback": feedback}
+
+
+def _fingerprint(path: str) -> dict[str, str]:
+    """Digest of a table and of the description beside it."""
+    files = [file for file in (Path(path), Path(path).with_suffix(".yaml")) if file.is_file()]
+    return {"table": Path(path).name, "sha256": _digest(tuple((file, file.stat().st_mtime_ns) for file in files))}
+
+
+@functools.lru_cache(maxsize=32)
+def _digest(files: tuple[tuple[Path, int], ...]) -> str:
+    """SHA-256 of the files' bytes; the modification times only make a changed file a new question to the cache."""
+    digest = hashlib.sha256()
+    for file, _ in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()

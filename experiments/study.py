@@ -1,0 +1,372 @@
+"""A study as data: which question, which worlds, which agents, how many steps, which seeds.
+
+A study is a YAML file; the named ones lie in `studies/`. It is validated whole before anything runs, and what is wrong
+is said with file, line and key.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeGuard
+
+import gymnasium
+import pydantic
+import yaml
+
+from .. import WORLD_IDS
+from ..agents import AGENTS
+from . import study_file
+from .errors import StudyError
+
+Feedback = Literal["attributed", "stream"]
+REFERENCES = ("random", "oracle")
+"""Agents that every study has: the 0 and the 1 of a normalised score."""
+
+NO_LEARNERS = ("random", "best_fixed", "rules", "oracle")
+"""Kinds that learn nothing: what they do is the same in both variants, and they are run once."""
+
+STUDIES = Path(__file__).parent / "studies"
+MAX_SEED = 2**31 - 1
+
+
+def _expand_seeds(value: Any) -> Any:
+    """Seeds may be written as {start, count} or as a list."""
+    if isinstance(value, dict):
+        unknown = sorted(set(value) - {"start", "count"})
+        if unknown:
+            hint = study_file.nearest(str(unknown[0]), ("start", "count"))
+            raise ValueError(f"unknown key `{unknown[0]}`, expected start and count{hint}")
+        start, count = value.get("start", 0), value.get("count")
+        if not (_is_int(start) and _is_int(count) and start >= 0 and count >= 1):
+            raise ValueError(f"expected whole numbers, start >= 0 and count >= 1, got {value}.")
+        return tuple(range(start, start + count))
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f"expected {{start: 0, count: 10}} or a list of seeds, got {value!r}.")
+    for seed in value:
+        if not _is_int(seed) or not 0 <= seed <= MAX_SEED:
+            raise ValueError(f"expected whole numbers from 0 to {MAX_SEED}, got {seed!r}.")
+    if len(set(value)) < len(value):
+        raise ValueError("a seed stands twice in the list; every seed counts once.")
+    return tuple(value)
+
+
+def _is_int(value: Any) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _check_window(window: tuple[int, int]) -> tuple[int, int]:
+    if not 0 <= window[0] < window[1]:
+        raise ValueError(f"expected [from, to] with 0 <= from < to, in steps, got {list(window)}.")
+    return window
+
+
+def _check_label(label: str) -> str:
+    if not label or label != label.strip() or any(not (c.isalnum() or c in "_-+. ") for c in label) or label[0] == ".":
+        raise ValueError(
+            f"a label names files, too: expected letters, digits, spaces and _ - + . (not first), got {label!r}."
+        )
+    return label
+
+
+Seeds = Annotated[tuple[int, ...], pydantic.BeforeValidator(_expand_seeds)]
+Window = Annotated[tuple[int, int], pydantic.AfterValidator(_check_window)]
+Label = Annotated[str, pydantic.AfterValidator(_check_label)]
+Steps = Annotated[int, pydantic.Field(ge=1, strict=True)]
+
+
+class _Strict(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+class StudyWorld(_Strict):
+    """One world of a study.
+
+    Attributes:
+        label: short name in tables.
+        id: Gymnasium id; "package:id" imports the package that registers it.
+        kwargs: arguments of the world.
+        steps, seeds: instead of the study's.
+        windows: instead of the study's.
+    """
+
+    label: Label
+    id: str
+    kwargs: dict[str, Any] = {}
+    steps: Steps | None = None
+    seeds: Seeds | None = None
+    windows: tuple[Window, ...] | None = None
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the world takes the arguments that are common to the worlds of this package."""
+        return self.id.split(":")[-1].startswith("habitus/")
+
+    @pydantic.field_validator("id")
+    @classmethod
+    def _known_id(cls, value: str) -> str:
+        if value.split(":")[-1].startswith("habitus/") and value.split(":")[-1] not in WORLD_IDS:
+            raise ValueError(
+                f"unknown world {value!r}, expected one of {_listed(WORLD_IDS)}{study_file.nearest(value, WORLD_IDS)}"
+            )
+        if ":" not in value and value not in gymnasium.registry:
+            hint = study_file.nearest(value, [*WORLD_IDS, *gymnasium.registry])
+            raise ValueError(
+                f"no world of this id is registered, got {value!r}; say which package does it as `package:id`{hint}"
+            )
+        return value
+
+    @pydantic.field_validator("kwargs")
+    @classmethod
+    def _no_reserved(cls, value: dict[str, Any]) -> dict[str, Any]:
+        if "feedback" in value:
+            raise ValueError("`feedback` is set by the study's own key `feedback`; remove it here.")
+        return value
+
+
+class StudyAgent(_Strict):
+    """One agent of a study.
+
+    Attributes:
+        kind: name of a built-in agent, or "module:Class" of one's own.
+        label: short name in tables; the kind where it is not given.
+        settings: keyword arguments of the agent.
+        feedback: instead of the study's.
+    """
+
+    kind: str
+    label: Label = ""
+    settings: dict[str, Any] = {}
+    feedback: tuple[Feedback, ...] | None = None
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _default_label(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "label" not in value and isinstance(value.get("kind"), str):
+            return {**value, "label": value["kind"].split(":")[-1]}
+        return value
+
+    @pydantic.field_validator("kind")
+    @classmethod
+    def _known_kind(cls, value: str) -> str:
+        if ":" not in value and value not in AGENTS:
+            hint = study_file.nearest(value, list(AGENTS))
+            raise ValueError(f"unknown agent {value!r}, expected `module:Class` or one of {_listed(AGENTS)}{hint}")
+        return value
+
+    @pydantic.field_validator("feedback")
+    @classmethod
+    def _some(cls, value: tuple[Feedback, ...] | None) -> tuple[Feedback, ...] | None:
+        return _distinct(value) if value is not None else None
+
+
+class Study(_Strict):
+    """A question and the runs that answer it.
+
+    Attributes:
+        name: of the study and of its results.
+        question: one sentence.
+        steps: of every run.
+        seeds: of the worlds and the agents; every agent meets every seed.
+        worlds: where.
+        agents: who; the first is the one that the others are compared with. `random` and `oracle` are added.
+        feedback: variants: "attributed" pays a delayed outcome at its decision, "stream" when it arrives.
+        windows: [from, to] in steps, over which scores are taken.
+        horizon: length of an episode; `steps` where it is not given.
+    """
+
+    name: Label
+    question: Annotated[str, pydantic.Field(min_length=1)]
+    steps: Steps
+    seeds: Seeds
+    worlds: Annotated[tuple[StudyWorld, ...], pydantic.Field(min_length=1)]
+    agents: Annotated[tuple[StudyAgent, ...], pydantic.Field(min_length=1)]
+    feedback: tuple[Feedback, ...] = ("attributed",)
+    windows: tuple[Window, ...] = ()
+    horizon: Steps | None = None
+
+    @pydantic.field_validator("feedback")
+    @classmethod
+    def _some(cls, value: tuple[Feedback, ...]) -> tuple[Feedback, ...]:
+        return _distinct(value)
+
+    @pydantic.field_validator("worlds", "agents")
+    @classmethod
+    def _distinct_labels(cls, entries: tuple[Any, ...]) -> tuple[Any, ...]:
+        labels = [entry.label for entry in entries]
+        twice = sorted({label for label in labels if labels.count(label) > 1})
+        if twice:
+            raise ValueError(f"the label {twice[0]!r} stands twice; give each its own `label`.")
+        return entries
+
+    @pydantic.model_validator(mode="after")
+    def _windows_fit(self) -> Study:
+        longest = max(world.steps or self.steps for world in self.worlds)
+        for start, stop in self.windows:
+            if start >= longest:
+                raise ValueError(f"`windows`: [{start}, {stop}] begins after the last of {longest} steps.")
+        return self
+
+    def with_references(self) -> Study:
+        """The same study with the `random` and `oracle` references at its end, where they are not there already."""
+        present = {agent.kind for agent in self.agents}
+        taken = {agent.label for agent in self.agents}
+        added = tuple(
+            StudyAgent(kind=kind, label=f"reference {kind}" if kind in taken else kind)
+            for kind in REFERENCES
+            if kind not in present
+        )
+        return self.model_copy(update={"agents": self.agents + added})
+
+    def windows_of(self, world: StudyWorld) -> tuple[tuple[int, int], ...]:
+        """Windows of one world, cut to its steps; where none is given or left, first and last quarter and whole."""
+        steps = self.steps_of(world)
+        windows = world.windows if world.windows is not None else self.windows
+        fitting = tuple((start, min(stop, steps)) for start, stop in windows if start < steps)
+        quarter = max(1, steps // 4)
+        return fitting or tuple(dict.fromkeys(((0, quarter), (steps - quarter, steps), (0, steps))))
+
+    def steps_of(self, world: StudyWorld) -> int:
+        """Steps of the runs of one world."""
+        return world.steps or self.steps
+
+    def seeds_of(self, world: StudyWorld) -> tuple[int, ...]:
+        """Seeds of the runs of one world."""
+        return world.seeds or self.seeds
+
+    def feedback_of(self, world: StudyWorld, agent: StudyAgent) -> tuple[Feedback, ...]:
+        """Variants in which one agent is run: one where it learns nothing, or where the world has none."""
+        if agent.kind in NO_LEARNERS or not world.is_ours:
+            return ("attributed",)
+        return agent.feedback or self.feedback
+
+    def restricted(
+        self,
+        *,
+        n_seeds: int | None = None,
+        steps: int | None = None,
+        worlds: Sequence[str] = (),
+        agents: Sequence[str] = (),
+    ) -> Study:
+        """The same study with fewer or more seeds and steps, or a choice of its worlds and agents.
+
+        Raises:
+            StudyError: a number below 1, or a label that the study does not have.
+        """
+        for name, number in (("seeds", n_seeds), ("steps", steps)):
+            if number is not None and number < 1:
+                raise StudyError(f"`--{name}` must be at least 1, got {number}.")
+        kept_worlds = _chosen("worlds", self.worlds, worlds)
+        change: dict[str, Any] = {"agents": _chosen("agents", self.agents, agents), "worlds": kept_worlds}
+        if n_seeds is not None:
+            change["seeds"] = _counted(self.seeds, n_seeds)
+            change["worlds"] = tuple(
+                w.model_copy(update={"seeds": _counted(w.seeds, n_seeds)}) if w.seeds else w for w in change["worlds"]
+            )
+        if steps is not None:
+            change["steps"] = steps
+            change["worlds"] = tuple(w.model_copy(update={"steps": None}) for w in change["worlds"])
+        return self.model_copy(update=change)
+
+    def to_yaml(self) -> str:
+        """The study as a YAML file that reads back as the same study."""
+        data = self.model_dump(mode="json", exclude_defaults=True)
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+
+
+def load(name_or_path: str | Path) -> Study:
+    """A study, by the name of one that comes with the package or by the path of a file, with its references.
+
+    Raises:
+        StudyError: no such study, or one that is not valid; the text has one line per mistake.
+    """
+    path = _locate(name_or_path)
+    data, lines = study_file.read(path)
+    shown = str(path) if path.parent != STUDIES else path.name
+    try:
+        study = Study.model_validate(data)
+    except pydantic.ValidationError as error:
+        raise StudyError(study_file.complaint(shown, error, lines, _valid_keys())) from error
+    return _resolve_files(study, path.parent).with_references()
+
+
+@functools.cache
+def named_studies() -> tuple[str, ...]:
+    """Names of the studies that come with the package."""
+    return tuple(sorted(path.stem for path in STUDIES.glob("*.yaml")))
+
+
+def _locate(name_or_path: str | Path) -> Path:
+    text = str(name_or_path)
+    if text in named_studies():
+        return STUDIES / f"{text}.yaml"
+    path = Path(text)
+    if path.is_file():
+        return path
+    hint = study_file.nearest(text, named_studies())
+    raise StudyError(
+        f"`{text}`: expected the path of a study file or one of {_listed(named_studies())}; there is neither{hint}"
+    )
+
+
+def _resolve_files(study: Study, folder: Path) -> Study:
+    """Tables that a world names by path are looked for from the current folder, then beside the study file."""
+    return study.model_copy(update={"worlds": tuple(_resolve_world(world, folder) for world in study.worlds)})
+
+
+def _resolve_world(world: StudyWorld, folder: Path) -> StudyWorld:
+    kwargs = dict(world.kwargs)
+    for key, value in kwargs.items():
+        if not is_table(value):
+            continue
+        found = next((base / value for base in (Path.cwd(), folder) if (base / value).is_file()), None)
+        if found is None:
+            raise StudyError(
+                f"world `{world.label}`: `{key}`: expected an existing table, got {value!r}; "
+                f"looked from {Path.cwd()} and from {folder.resolve()}."
+            )
+        kwargs[key] = str(found.resolve())
+    return world.model_copy(update={"kwargs": kwargs})
+
+
+def is_table(value: Any) -> bool:
+    """Whether a world's argument is the path of a table."""
+    return isinstance(value, str) and value.lower().endswith(".csv")
+
+
+def _chosen(what: str, entries: tuple[Any, ...], labels: Sequence[str]) -> tuple[Any, ...]:
+    valid = [entry.label for entry in entries]
+    for label in labels:
+        if label not in valid:
+            raise StudyError(
+                f"`--{what}`: expected one of {_listed(valid)}, got {label!r}{study_file.nearest(label, valid)}"
+            )
+    references = tuple(
+        e for e in entries if isinstance(e, StudyAgent) and e.kind in REFERENCES and e.label not in labels
+    )
+    return tuple(entry for entry in entries if entry.label in labels) + references if labels else entries
+
+
+def _counted(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
+    """The first `count` seeds, going on after the largest where there are fewer."""
+    beyond = range(max(seeds) + 1, max(seeds) + 1 + max(0, count - len(seeds)))
+    return (*seeds[:count], *beyond)
+
+
+def _distinct(values: tuple[Feedback, ...]) -> tuple[Feedback, ...]:
+    if not values or len(set(values)) < len(values):
+        raise ValueError(f"expected one or both of attributed, stream, each once, got {list(values)}.")
+    return values
+
+
+def _valid_keys() -> dict[str, list[str]]:
+    return {
+        "": list(Study.model_fields),
+        "worlds": list(StudyWorld.model_fields),
+        "agents": list(StudyAgent.model_fields),
+    }
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,225 @@
+"""The results of a study as tables of text: CSV, Markdown, and the terminal."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterable, Sequence
+
+import rich.table
+
+from .results import FEW_SEEDS, Results, Row
+from .statistics import Estimate
+
+
+def window_name(window: tuple[int, int]) -> str:
+    """A window as people say it: 0-500, 1-2k, 25-30k."""
+    start, stop = window
+    if start % 1000 == 0 and stop % 1000 == 0:
+        return f"{start // 1000}-{stop // 1000}k"
+    return f"{start}-{stop}"
+
+
+def number(value: float, digits: int = 2) -> str:
+    """A score without its leading zero, as in .42 and -.05."""
+    if math.isnan(value):
+        return "–"
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.lstrip("-")
+    return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
+
+
+def interval(estimate: Estimate) -> str:
+    """The interval of an estimate, as in [.40, .47]."""
+    return "" if math.isnan(estimate.low) else f"[{number(estimate.low)}, {number(estimate.high)}]"
+
+
+def scores_csv(results: Results) -> str:
+    """One line per world, agent, variant and window, with intervals."""
+    estimates = ("raw_mean", "score_mean", "score_iqm")
+    header = ["world", "agent", "kind", "feedback", "from_step", "to_step", "seeds"]
+    header += [name + part for name in estimates for part in ("", "_low", "_high")]
+    lines = []
+    for row in results.rows:
+        line = [row.world, row.agent, row.kind, row.feedback, *row.window, row.raw.n]
+        for estimate in (row.raw, row.mean, row.iqm):
+            numbers = (estimate.point, estimate.low, estimate.high) if estimate else (math.nan,) * 3
+            line += ["" if math.isnan(value) else f"{value:.6g}" for value in numbers]
+        lines.append(line)
+    return _csv(header, lines)
+
+
+def seeds_csv(results: Results) -> str:
+    """One line per run and window: the values from which everything else is computed."""
+    header = ["world", "agent", "kind", "feedback", "seed", "run", "from_step", "to_step", "score"]
+    runs = {
+        (*group, seed): head["run"]
+        for group, cell in results.cells.items()
+        for seed, head in zip(cell.seeds, cell.headers, strict=True)
+    }
+    lines = [
+        [
+            row.world,
+            row.agent,
+            row.kind,
+            row.feedback,
+            seed,
+            runs[row.world, row.agent, row.feedback, seed],
+            *row.window,
+            f"{value:.6g}",
+        ]
+        for row in results.rows
+        for seed, value in row.values.items()
+    ]
+    return _csv(header, lines)
+
+
+def ranked(results: Results, world: str) -> list[list[Row]]:
+    """Rows of one world grouped by agent and variant, each over the windows; the best of the last window first."""
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in results.rows:
+        if row.world == world:
+            groups.setdefault((row.agent, row.feedback), []).append(row)
+    return sorted(groups.values(), key=lambda rows: -rows[-1].shown.point)
+
+
+def verdicts(results: Results) -> list[str]:
+    """One sentence per world and variant: where the study's first agent stands, and how sure that is."""
+    return [
+        sentence
+        for entry in results.study.worlds
+        for feedback in results.study.feedback
+        if (sentence := _verdict(results, entry.label, feedback))
+    ]
+
+
+def _verdict(results: Results, world: str, feedback: str) -> str:
+    window = results.windows_of(world)[-1]
+    ours = results.row(world, results.focus, feedback, window)
+    rivals = results.paired(world, feedback, window)
+    if ours is None or not rivals:
+        return ""
+    nearest, lead = rivals[0]
+    where = f"{world}, {feedback}, steps {window_name(window)}"
+    sure = "ahead of" if lead.low > 0 else "behind" if lead.high < 0 else "not separable from"
+    seeds = f"{lead.n} common seed{'s' if lead.n != 1 else ''}"
+    return (
+        f"{where}: {results.focus} {number(ours.shown.point)} {interval(ours.shown)} is {sure} the best of the others, "
+        f"{nearest} (paired difference {number(lead.point)} {interval(lead)}, {seeds})."
+    ).replace("  ", " ")
+
+
+def warnings(results: Results) -> list[str]:
+    """What a reader must know before trusting the numbers."""
+    said = []
+    smallest = min(len(cell.seeds) for cell in results.cells.values())
+    if smallest < FEW_SEEDS:
+        said.append(
+            f"{smallest} seed{'s' if smallest != 1 else ''} in the smallest group: intervals from fewer than "
+            f"{FEW_SEEDS} seeds are rough and tend to be too narrow."
+        )
+    if results.failed:
+        agents = ", ".join(sorted({f"{run.agent} in {run.world}" for run, _ in results.failed}))
+        said.append(f"{len(results.failed)} runs failed and are left out: {agents}. Their records hold the errors.")
+    if results.missing:
+        said.append(
+            f"{len(results.missing)} runs of the study are missing or damaged and are left out; the command that ran "
+            "the study does them."
+        )
+    if results.n_foreign:
+        said.append(
+            f"{results.n_foreign} records in the folder belong to another version of the study and are left out."
+        )
+    if any(row.mean is None for row in results.rows):
+        said.append("Some scores are raw rewards: their world has no oracle, or the references coincide there.")
+    machines = {
+        (head["machine"]["cpu"], head["machine"]["python"]) for cell in results.cells.values() for head in cell.headers
+    }
+    if len(machines) > 1:
+        said.append("The runs were done on more than one kind of machine or Python; do not compare their speeds.")
+    return said
+
+
+def markdown(results: Results) -> str:
+    """The result tables as Markdown, with the command that made them."""
+    parts = [f"# {results.study.name}", "", results.study.question, "", "```", results.command, "```", ""]
+    parts += [f"- {sentence}" for sentence in verdicts(results)] + [""]
+    for entry in results.study.worlds:
+        groups = ranked(results, entry.label)
+        if not groups:
+            continue
+        windows = results.windows_of(entry.label)
+        unit = "normalised score" if groups[0][-1].mean else "reward"
+        parts += [f"## {entry.label}", "", f"Mean {unit} over seeds [95 % interval] in windows of steps.", ""]
+        parts += [
+            _line(["agent", "feedback", "seeds", *map(window_name, windows)]),
+            _line(["---"] * (3 + len(windows))),
+        ]
+        for rows in groups:
+            by_window = {row.window: row for row in rows}
+            cells = [
+                f"{number(by_window[w].shown.point)} {interval(by_window[w].shown)}".strip() if w in by_window else ""
+                for w in windows
+            ]
+            parts.append(_line([rows[0].agent, rows[0].feedback, str(rows[-1].raw.n), *cells]))
+        parts.append("")
+    if results.overall:
+        parts += ["## All worlds", "", "Interquartile mean over worlds and seeds, last window of each world.", ""]
+        parts += [_line(["agent", "feedback", "score"]), _line(["---"] * 3)]
+        for (agent, feedback), estimate in sorted(results.overall.items(), key=lambda pair: -pair[1].point):
+            parts.append(_line([agent, feedback, f"{number(estimate.point)} {interval(estimate)}"]))
+        parts.append("")
+    parts += [f"- Note: {warning}" for warning in warnings(results)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def terminal(results: Results) -> list[rich.table.Table]:
+    """The result tables for a terminal, one per world."""
+    tables = []
+    for entry in results.study.worlds:
+        groups = ranked(results, entry.label)
+        if not groups:
+            continue
+        windows = results.windows_of(entry.label)
+        unit = "normalised score" if groups[0][-1].mean else "reward"
+        table = rich.table.Table(title=f"{entry.label}: mean {unit} \\[95 % interval] by steps", title_justify="left")
+        table.add_column("agent")
+        table.add_column("feedback")
+        table.add_column("seeds", justify="right")
+        for window in windows:
+            table.add_column(window_name(window), justify="right")
+        table.add_column("steps/s", justify="right")
+        for rows in groups:
+            first = rows[0]
+            by_window = {row.window: row for row in rows}
+            cells = [_terminal_cell(by_window[w].shown) if w in by_window else "" for w in windows]
+            speed = speed_of(results, first.world, first.agent, first.feedback)
+            style = "bold" if first.agent == results.focus else "dim" if first.kind in ("random", "oracle") else ""
+            table.add_row(first.agent, first.feedback, str(rows[-1].raw.n), *cells, f"{speed:,.0f}", style=style)
+        tables.append(table)
+    return tables
+
+
+def speed_of(results: Results, world: str, agent: str, feedback: str) -> float:
+    """Median steps per second of a group's runs, compilation included."""
+    speeds = sorted(float(head["timing"]["steps_per_s"]) for head in results.cells[world, agent, feedback].headers)
+    middle = len(speeds) // 2
+    return speeds[middle] if len(speeds) % 2 else (speeds[middle - 1] + speeds[middle]) / 2
+
+
+def _terminal_cell(estimate: Estimate) -> str:
+    return f"{number(estimate.point)} [dim]{interval(estimate).replace('[', chr(92) + '[')}[/dim]"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(lines)
+    return buffer.getvalue()

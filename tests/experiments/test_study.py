@@ -1,0 +1,197 @@
+"""A study is validated whole, and every complaint says where, what was expected and what was received."""
+
+import pytest
+from habitus.experiments import study
+from habitus.experiments.errors import StudyError
+
+WORLD = "    id: habitus/CreditReview-v0"
+VALID = """\
+name: mine
+question: Does it work?
+steps: 100
+seeds: {start: 3, count: 2}
+worlds:
+  - label: synthetic
+    id: habitus/CreditReview-v0
+agents:
+  - kind: linucb
+  - label: always reject
+    kind: best_fixed
+    settings: {action: reject}
+"""
+
+
+@pytest.fixture
+def complaint(tmp_path):
+    """Writes a study and returns what is said about it, without the path."""
+
+    def of(text):
+        path = tmp_path / "mine.yaml"
+        path.write_text(text, encoding="utf-8")
+        with pytest.raises(StudyError) as error:
+            study.load(path)
+        return str(error.value).replace(str(path), "mine.yaml")
+
+    return of
+
+
+def load(tmp_path, text):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return study.load(path)
+
+
+def test_a_valid_study_is_read_and_gets_its_references(tmp_path):
+    loaded = load(tmp_path, VALID)
+    assert loaded.seeds == (3, 4)
+    assert [agent.label for agent in loaded.agents] == ["linucb", "always reject", "random", "oracle"]
+    assert loaded.feedback == ("attributed",)
+
+
+def test_references_that_are_there_are_not_added_again(tmp_path):
+    text = VALID + "  - {kind: oracle}\n  - {label: dice, kind: random}\n"
+    assert [agent.label for agent in load(tmp_path, text).agents] == ["linucb", "always reject", "oracle", "dice"]
+
+
+def test_a_reference_whose_name_is_taken_gets_another(tmp_path):
+    text = VALID + "  - {label: random, kind: tabular_q}\n"
+    assert load(tmp_path, text).agents[-2].label == "reference random"
+
+
+def test_a_study_reads_back_from_its_own_yaml(tmp_path):
+    loaded = load(tmp_path, VALID)
+    assert load(tmp_path, loaded.to_yaml()) == loaded
+
+
+def test_every_named_study_is_valid():
+    assert {"quickstart", "credit-real", "credit-synthetic"} <= set(study.named_studies())
+    for name in study.named_studies():
+        loaded = study.load(name)
+        assert loaded.name == name
+        assert {"random", "oracle"} <= {agent.kind for agent in loaded.agents}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("question:", "qestion:"), "mine.yaml:2: `qestion`: unknown key, expected one of name, question, steps"),
+        (("question:", "qestion:"), "did you mean `question`?"),
+        (("question:", "qestion:"), "mine.yaml:1: `question`: missing"),
+        (
+            ("kind: linucb", "kind: linucv"),
+            "mine.yaml:9: `agents[0].kind`: unknown agent 'linucv', expected `module:Class`",
+        ),
+        (("kind: linucb", "kind: linucv"), "did you mean `linucb`?"),
+        (
+            ("settings: {", "seting: {"),
+            "mine.yaml:12: `agents[1].seting`: unknown key, expected one of kind, label, settings",
+        ),
+        (("steps: 100", "steps: many"), "mine.yaml:3: `steps`: expected a valid integer, got 'many'."),
+        (("steps: 100", "steps: 0"), "mine.yaml:3: `steps`: expected greater than or equal to 1, got 0."),
+        (("steps: 100", "steps: 1e3"), "mine.yaml:3: `steps`: expected a valid integer, got '1e3'."),
+        (("{start: 3, count: 2}", "{start: -3, count: 2}"), "mine.yaml:4: `seeds`: expected whole numbers, start >= 0"),
+        (
+            ("{start: 3, count: 2}", "{strat: 3, count: 2}"),
+            "unknown key `strat`, expected start and count; did you mean `start`?",
+        ),
+        (
+            ("{start: 3, count: 2}", "[1, -1]"),
+            "mine.yaml:4: `seeds`: expected whole numbers from 0 to 2147483647, got -1.",
+        ),
+        (("{start: 3, count: 2}", "[1, 1]"), "a seed stands twice"),
+        (("{start: 3, count: 2}", "5"), "expected {start: 0, count: 10} or a list of seeds, got 5."),
+        (("CreditReview-v0", "CreditRevew-v0"), "mine.yaml:7: `worlds[0].id`: unknown world 'habitus/CreditRevew-v0'"),
+        (("habitus/CreditReview-v0", "CartPole-v9"), "no world of this id is registered, got 'CartPole-v9'"),
+        (("label: always reject", "label: linucb"), "mine.yaml:8: `agents`: the label 'linucb' stands twice"),
+        (("label: always reject", "label: a/b"), "mine.yaml:10: `agents[1].label`: a label names files, too"),
+        (
+            ("steps: 100", "steps: 100\nfeedback: [streem]"),
+            "`feedback[0]`: expected 'attributed' or 'stream', got 'streem'.",
+        ),
+        (("steps: 100", "steps: 100\nfeedback: []"), "`feedback`: expected one or both of attributed, stream"),
+        (("steps: 100", "steps: 100\nfeedback: stream"), "`feedback`: expected a valid list, got 'stream'."),
+        (("steps: 100", "steps: 100\nwindows: [[50, 20]]"), "`windows[0]`: expected [from, to] with 0 <= from < to"),
+        (("steps: 100", "steps: 100\nwindows: [[200, 300]]"), "[200, 300] begins after the last of 100 steps"),
+        (("steps: 100", "steps: 100\nsteps: 200"), "mine.yaml:4: `steps`: written twice, first on line 3; keep one."),
+        (("question:", "\tquestion:"), "mine.yaml:2: not valid YAML"),
+        (("question:", "\tquestion:"), "indent with spaces, YAML allows no tabs"),
+        ((f"- label: synthetic\n{WORLD}", ""), "mine.yaml:5: `worlds`: expected a valid list, got None."),
+        ((WORLD, f"{WORLD}\n    kwargs: {{feedback: stream}}"), "`feedback` is set by the study's own key"),
+        ((WORLD, f"{WORLD}\n    seeds: 7"), "mine.yaml:8: `worlds[0].seeds`: expected"),
+    ],
+)
+def test_a_mistake_is_named_with_line_key_expected_and_received(complaint, change, said):
+    assert change[0] in VALID
+    assert said in complaint(VALID.replace(*change))
+
+
+def test_every_mistake_is_named_at_once(complaint):
+    text = complaint(VALID.replace("steps: 100", "steps: no").replace("kind: linucb", "kind: linucv"))
+    assert len(text.splitlines()) == 2
+
+
+@pytest.mark.parametrize(("text", "got"), [("", "an empty file"), ("- a\n- b\n", "a sequence"), ("word", "a scalar")])
+def test_a_file_that_is_no_mapping_is_refused(complaint, text, got):
+    assert f"expected a mapping with the keys of a study (name, question, ...), got {got}." in complaint(text)
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path):
+    path = tmp_path / "latin.yaml"
+    path.write_bytes("name: caf\xe9".encode("latin-1"))
+    with pytest.raises(StudyError, match="expected a text file in UTF-8, got other bytes at position 9"):
+        study.load(path)
+
+
+def test_an_unknown_name_suggests_the_nearest_study():
+    with pytest.raises(StudyError, match=r"there is neither; did you mean `quickstart`\?"):
+        study.load("quickstrat")
+
+
+def test_a_table_is_found_beside_the_study_file(tmp_path, monkeypatch):
+    (tmp_path / "loans.csv").write_text("a\n1\n")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    text = VALID.replace("CreditReview-v0\n", "CreditReview-v0\n    kwargs: {applicants: loans.csv}\n")
+    assert load(tmp_path, text).worlds[0].kwargs["applicants"] == str(tmp_path / "loans.csv")
+
+
+def test_a_table_that_is_not_there_is_named(complaint):
+    text = VALID.replace("CreditReview-v0\n", "CreditReview-v0\n    kwargs: {applicants: lones.csv}\n")
+    assert "world `synthetic`: `applicants`: expected an existing table, got 'lones.csv'" in complaint(text)
+
+
+def test_windows_are_cut_to_the_steps_and_have_a_default(make_study):
+    small = make_study(windows=[[0, 10], [50, 100], [40, 60]], steps=60)
+    assert small.windows_of(small.worlds[0]) == ((0, 10), (50, 60), (40, 60))
+    shorter = small.restricted(steps=8)
+    assert shorter.windows_of(shorter.worlds[0]) == ((0, 8),)
+    assert make_study(steps=40).windows_of(small.worlds[0]) == ((0, 10), (30, 40), (0, 40))
+
+
+def test_overrides_reach_worlds_that_have_their_own_values(make_study, fake):
+    small = make_study(
+        worlds=[{"label": "a", "id": fake.ID, "steps": 30, "seeds": [5]}, {"label": "b", "id": fake.ID}], steps=60
+    )
+    changed = small.restricted(n_seeds=4, steps=50)
+    assert [changed.steps_of(world) for world in changed.worlds] == [50, 50]
+    assert [changed.seeds_of(world) for world in changed.worlds] == [(5, 6, 7, 8), (0, 1, 2, 3)]
+
+
+def test_a_choice_of_agents_keeps_the_references(make_study):
+    small = make_study(agents=[{"kind": "linucb"}, {"kind": "dqn"}, {"kind": "rules"}])
+    chosen = small.restricted(agents=["rules", "linucb"])
+    assert [agent.label for agent in chosen.agents] == ["linucb", "rules", "random", "oracle"]
+    with pytest.raises(
+        StudyError, match=r"`--agents`: expected one of linucb, dqn, .* got 'dqm'; did you mean `dqn`\?"
+    ):
+        small.restricted(agents=["dqm"])
+    with pytest.raises(StudyError, match="`--seeds` must be at least 1, got 0"):
+        small.restricted(n_seeds=0)
+
+
+def test_what_does_not_learn_is_run_in_one_variant(make_study):
+    small = make_study(feedback=["attributed", "stream"], agents=[{"kind": "linucb"}, {"kind": "rules"}])
+    variants = {agent.label: small.feedback_of(small.worlds[0], agent) for agent in small.agents}
+    assert variants["linucb"] == ("attributed", "stream")
+    assert variants["rules"] == variants["random"] == variants["oracle"] == ("attributed",)
