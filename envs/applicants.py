@@ -17,6 +17,9 @@ MISSING = "missing"
 HIDDEN = "hidden"
 """Label of the code that a category field shows while the applicant withholds the documents."""
 
+RESERVED_NAMES = ("stake", "documents")
+"""Fields that the world adds to those of a table."""
+
 MIN_STAKE, MAX_STAKE = 0.2, 3.0  # multiples of the mean amount; beyond them one loan would decide a whole window
 STAKE_TOLERANCE = 1e-3  # how far the mean stake may lie from 1
 
@@ -114,7 +117,7 @@ def stake_of_amounts(amounts: ArrayLike) -> NDArray[np.float32]:
             "a loan without a size has no outcome to count."
         )
     clipped = np.clip(values / values.mean(), MIN_STAKE, MAX_STAKE)
-    return (clipped / clipped.mean()).astype(np.float32)
+    return np.asarray(clipped / clipped.mean(), np.float32)
 
 
 def _refuse(table: ApplicantTable, expected: str, got: object) -> ValueError:
@@ -140,6 +143,11 @@ def _check_names(table: ApplicantTable) -> None:
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise _refuse(table, "names of `fields` and of their `status` must differ", f"{repeated} more than once")
+    reserved = [name for name in (*names, table.group_name) if name in RESERVED_NAMES]
+    if reserved:
+        raise _refuse(
+            table, f"no field may have a name that the world adds, {RESERVED_NAMES}", f"{reserved}; rename it"
+        )
     by_name = {field.name: field for field in table.fields}
     for what, listed in (("hidden_fields", table.hidden_fields), ("proxies", table.proxies)):
         unknown = [name for name in listed if name not in by_name]
@@ -166,7 +174,7 @@ def _check_values(table: ApplicantTable) -> None:
             raise _refuse(
                 table, f"numbers of {field.name!r} must lie in {bounds}", f"{values[wrong[0]]} in row {wrong[0]}"
             )
-        if not field.low <= field.fill <= field.high:
+        if field.status is not None and not field.low <= field.fill <= field.high:
             raise _refuse(table, f"`fill` of {field.name!r} must lie in {bounds}", field.fill)
         if missing.any() and field.status is None:
             raise _refuse(table, f"number {field.name!r} has gaps and needs a `status` field", None)

@@ -22,9 +22,9 @@ NO_DECISION = -1
 class Field:
     """One observed field.
 
-    A category field is observed as an int code into `labels`. A number field is observed as one float32; where its value
-    can be unknown, the field named by `status` says so and the observed number is then the field's `fill`, which carries
-    no information.
+    A category field is observed as an int code into `labels`. A number field is observed as one float32; where its
+    value can be unknown, the field named by `status` says so and the observed number is then the field's `fill`, which
+    carries no information.
 
     Attributes:
         name: key in the observation.
@@ -77,9 +77,10 @@ class Signal:
 class Review:
     """Declares that `action` buys a second opinion about `about`, published as signal `signal`.
 
-    The opinion is `good` or `bad` and right with probability `reliability`, independently of everything observed. A good
-    case pays `gain`, a bad one costs `loss`, per unit of stake, so that
-    gain - (gain + loss) * ([bad] - (1 - reliability)) / (2 reliability - 1) is an unbiased estimate of what `about` pays.
+    The opinion is `good` or `bad` and right with probability `reliability`, independently of everything observed. A
+    good case pays `gain`, a bad one costs `loss`, per unit of stake, so that
+    gain - (gain + loss) * ([bad] - (1 - reliability)) / (2 reliability - 1)
+    is an unbiased estimate of what `about` pays.
     """
 
     action: str
@@ -111,8 +112,8 @@ class Schema:
         sensitive: fields on which a decision should not depend, observed or not.
         proxies: per sensitive field, observed fields that carry information on it.
         reward_bound: no decision's total reward exceeds this in absolute value, per unit of stake.
-        feedback: "attributed": a delayed outcome is part of its decision's reward; "stream": of the reward of the step on
-            which it arrives. In both it is listed in `info["feedback"]` on arrival.
+        feedback: "attributed": a delayed outcome is part of its decision's reward; "stream": of the reward of the step
+            on which it arrives. In both it is listed in `info["feedback"]` on arrival.
         score_per: what a mean score is taken over: every "step", or every closed "boundary".
     """
 
@@ -160,8 +161,12 @@ class World(Protocol):
     """Pure dynamics. Every method can be jitted, vmapped over state, key and params, and scanned.
 
     A function that takes a key consumes it. Random decisions compare integer words with integer thresholds and rewards
-    are integers divided once, so that single, vmapped and x64 runs agree bit for bit.
+    are integers divided once, so that single, vmapped and x64 runs agree bit for bit. Equal worlds trace to the same
+    code: what differs between them is in `params`, so that they can share compiled functions.
     """
+
+    def __hash__(self) -> int:
+        """Agrees with equality, so that compiled functions can be kept per world."""
 
     @property
     def schema(self) -> Schema:
@@ -181,7 +186,7 @@ class World(Protocol):
         """One decision. `action` is [] i32 in [0, n_actions)."""
 
     def expected_rewards(self, state: Any, params: Any) -> Array:
-        """[n_actions] f32: expected total reward of each action now, delayed outcome included, hidden variables known."""
+        """[n_actions] f32: expected total reward of each action now, its delayed outcome included, all hidden known."""
 
     def oracle(self, state: Any, params: Any) -> Array:
         """[] i32: best action when the hidden variables are known."""

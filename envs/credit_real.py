@@ -1,0 +1,383 @@
+"""CreditReview on a table of real applicants: the table says who comes and who repays, nothing about anybody else.
+
+`CreditReviewEnv` has the rules in words. Stakes are integers in 1/1000, rates in 1/10000 per unit of stake, money is
+their product, 1/10^7, divided once, at the border.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from . import arguments, draws, pending, permutation, regimes
+from .applicants import HIDDEN, ApplicantTable
+from .contract import STATUS_LABELS, FeedbackMode, Field, Outcome, Review, ScaledAction, Schema
+from .credit_terms import (
+    ACTIONS,
+    APPROVE,
+    APPROVE_REDUCED,
+    DELIBERATION,
+    MANUAL_REVIEW,
+    REJECT,
+    REQUEST_DOCUMENT,
+    VERDICT,
+    VERDICT_BAD,
+    VERDICT_GOOD,
+    verdict_code,
+)
+
+Array = jax.Array
+
+STAKE_UNIT, RATE_UNIT = 1_000, 10_000
+MONEY = STAKE_UNIT * RATE_UNIT
+MILLI = 1_000  # unit of the reduced share
+MAX_RATE = 20.0
+MAX_MONEY = (2**31 - 1) // pending.FEEDBACK_SLOTS  # so that the outcomes listed in one step can be added
+
+# The second set of rules: a cap on interest, and a charge on the lender for every large loan paid out.
+CAPPED_GAIN = 0.6  # of the gain under the first rules
+LARGE_STAKE = 1.25  # times the mean loan
+LARGE_CHARGE = 0.8  # of the gain under the first rules, per unit of stake: large loans no longer pay
+
+KNOWN, MISSING_NUMBER, HIDDEN_NUMBER = range(len(STATUS_LABELS))
+STAKE = Field("stake")
+DOCUMENTS = Field("documents", ("withheld", "shown"))
+WITHHELD, SHOWN = range(len(DOCUMENTS.labels))
+NO_GROUP = -1
+STAYS = -1  # code of a column that is shown whether or not documents are withheld
+
+N_HALVES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class Economics:
+    """What loans, reviews and documents are worth; see the arguments of `CreditReviewEnv`.
+
+    Raises:
+        TypeError, ValueError: for a value out of its range.
+    """
+
+    loss: float = 1.0
+    gain: float | None = None
+    review_reliability: float = 0.9
+    review_fee: float = 0.6
+    document_fee: float = 0.1
+    reduced: float = 0.55
+    hide_probability: float = 0.4
+
+    def __post_init__(self) -> None:
+        arguments.real_number("loss", self.loss, 0.01, MAX_RATE)
+        if self.gain is not None:
+            arguments.real_number("gain", self.gain, 0.001, MAX_RATE)
+        # At 1/2 a verdict says nothing, and the estimate that `Review` declares does not exist.
+        arguments.real_number("review_reliability", self.review_reliability, 0.51, 1.0)
+        arguments.real_number("review_fee", self.review_fee, 0.0, MAX_RATE)
+        arguments.real_number("document_fee", self.document_fee, 0.0, MAX_RATE)
+        arguments.real_number("reduced", self.reduced, 0.01, 1.0)
+        arguments.real_number("hide_probability", self.hide_probability, 0.0, 1.0)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TableParams:
+    """The table, and what may differ between runs of one compiled step."""
+
+    codes: Array  # [N, C] i32: category fields, statuses of numbers, the group where there is one
+    withheld_codes: Array  # [C] i32, code shown while documents are withheld, or STAYS
+    numbers: Array  # [N, K] f32
+    withheld_numbers: Array  # [K] f32, number shown while documents are withheld
+    is_withheld: Array  # [K] bool, whether the number belongs to the documents
+    stakes: Array  # [N] i32, 1/STAKE_UNIT
+    bad: Array  # [N] bool
+    group: Array  # [N] i32, NO_GROUP without one
+    gain: Array  # [] i32, 1/RATE_UNIT, first rules
+    capped_gain: Array  # [] i32, 1/RATE_UNIT, second rules
+    loss: Array  # [] i32, 1/RATE_UNIT
+    charge: Array  # [] i32, 1/RATE_UNIT, on large loans under the second rules
+    reduced: Array  # [] i32, 1/MILLI
+    review_fee: Array  # [] i32, 1/MONEY
+    document_fee: Array  # [] i32, 1/MONEY
+    reliability: Array  # [] i32, 1/MILLI, chance that a verdict is right
+    hides: Array  # [] i32, `draws.threshold`
+    regime_steps: Array  # [K] i32, see `regimes.Schedule`
+    regime_levels: Array  # [K] i32
+    is_stream: Array  # [] bool, outcomes are paid when they arrive
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class TableState:
+    """The row at hand and how many came before."""
+
+    step: Array  # [] i32, decisions made so far
+    order: Array  # permutation.KEY_SHAPE u32
+    arrivals: Array  # [] i32, applicants before this one
+    row: Array  # [] i32, of the applicant at hand; follows from order and arrivals, kept because observing needs it too
+    is_withheld: Array  # [] bool, documents are not shown
+    pending: pending.PendingOutcomes
+
+
+@dataclasses.dataclass(frozen=True)
+class TableCredit:
+    """World of real applicants (`habitus.envs.contract.World`).
+
+    Two worlds are equal when they compile to the same code; the tables are arrays in `params`.
+    """
+
+    code_names: tuple[str, ...]  # field of each column of `TableParams.codes`
+    number_names: tuple[str, ...]
+    observed: tuple[str, ...]
+    schema: Schema = dataclasses.field(compare=False, repr=False)
+    params: TableParams = dataclasses.field(compare=False, repr=False)
+
+    def initial(self, key: Array, params: TableParams) -> TableState:
+        """State before the first decision; draws the order of the table."""
+        order_key, arrival_key = jax.random.split(key)
+        hide_half = draws.halves(arrival_key, (2,))[0]
+        order, arrivals = permutation.order_key(order_key), jnp.zeros((), jnp.int32)
+        return TableState(
+            step=jnp.zeros((), jnp.int32),
+            order=order,
+            arrivals=arrivals,
+            row=_row(order, arrivals, params),
+            is_withheld=draws.happens(hide_half, params.hides.astype(jnp.uint32)),
+            pending=pending.nothing_pending(),
+        )
+
+    def observe(self, state: TableState, key: Array, params: TableParams) -> dict[str, Array]:
+        """[] i32 codes and [1] f32 numbers of the observed fields. Nothing is noisy: `key` is not used."""
+        codes, numbers = params.codes[state.row], params.numbers[state.row]
+        codes = jnp.where(state.is_withheld & (params.withheld_codes != STAYS), params.withheld_codes, codes)
+        numbers = jnp.where(state.is_withheld & params.is_withheld, params.withheld_numbers, numbers)
+        fields = {name: codes[column] for column, name in enumerate(self.code_names)}
+        fields |= {name: numbers[column : column + 1] for column, name in enumerate(self.number_names)}
+        fields[STAKE.name] = params.stakes[state.row][None].astype(jnp.float32) / jnp.float32(STAKE_UNIT)
+        fields[DOCUMENTS.name] = jnp.where(state.is_withheld, WITHHELD, SHOWN).astype(jnp.int32)
+        return {name: fields[name] for name in self.observed}
+
+    def step(self, state: TableState, action: Array, key: Array, params: TableParams) -> tuple[TableState, Outcome]:
+        """One decision about the applicant at hand; `action` is [] i32 in [0, 5)."""
+        delay_half, review_half, hide_half, _ = draws.halves(key, (N_HALVES,))
+        full = self._full(state, params)
+        is_right = draws.happens(review_half, params.reliability.astype(jnp.uint32) * draws.HALF_ONE // MILLI)
+        passes = params.bad[state.row] != is_right
+        is_review, is_request = action == MANUAL_REVIEW, action == REQUEST_DOCUMENT
+        is_paid_out = (action == APPROVE) | (is_review & passes)
+        is_pending = is_paid_out | (action == APPROVE_REDUCED)
+        delayed = jnp.where(is_paid_out, full, jnp.where(is_pending, _share(full, params.reduced), 0))
+        immediate = -jnp.where(is_review, params.review_fee, jnp.where(is_request, params.document_fee, 0))
+        waiting, outcome = pending.settle(
+            state.pending,
+            pending.Decision(state.step, immediate, delayed, is_pending, pending.delay(delay_half)),
+            is_stream=params.is_stream,
+            unit=MONEY,
+            boundary=~is_request,
+            signals={VERDICT.name: verdict_code(is_review, passes)},
+        )
+        arrivals = jnp.where(is_request, state.arrivals, state.arrivals + 1)
+        hides = draws.happens(hide_half, params.hides.astype(jnp.uint32))
+        return TableState(
+            step=state.step + 1,
+            order=state.order,
+            arrivals=arrivals,
+            row=_row(state.order, arrivals, params),
+            is_withheld=~is_request & hides,
+            pending=waiting,
+        ), outcome
+
+    def expected_rewards(self, state: TableState, params: TableParams) -> Array:
+        """[5] f32: expected total reward of each action, the recorded outcome known."""
+        full = self._full(state, params)
+        passed = jnp.where(params.bad[state.row], MILLI - params.reliability, params.reliability)
+        by_action = {
+            APPROVE: full,
+            REJECT: jnp.zeros((), jnp.int32),
+            MANUAL_REVIEW: _share(full, passed) - params.review_fee,
+            REQUEST_DOCUMENT: -params.document_fee,
+            APPROVE_REDUCED: _share(full, params.reduced),
+        }
+        expected = jnp.stack([by_action[action] for action in range(len(ACTIONS))])
+        return jnp.divide(expected.astype(jnp.float32), jnp.float32(MONEY))
+
+    def oracle(self, state: TableState, params: TableParams) -> Array:
+        """[] i32: the action of greatest expected reward, the first of equals."""
+        return jnp.argmax(self.expected_rewards(state, params)).astype(jnp.int32)
+
+    def regime(self, state: TableState, params: TableParams) -> Array:
+        """[] f32: regime of the coming decision."""
+        return regimes.fraction(regimes.level_at(params.regime_steps, params.regime_levels, state.step))
+
+    def audit(self, state: TableState, params: TableParams) -> dict[str, Array]:
+        """Facts of the case at hand, [] i32 each: recorded group (NO_GROUP without one), row and outcome."""
+        return {
+            "group": params.group[state.row],
+            "row": state.row,
+            "bad": params.bad[state.row].astype(jnp.int32),
+            "epoch": jax.lax.div(state.arrivals, jnp.int32(len(params.bad))),
+        }
+
+    def _full(self, state: TableState, params: TableParams) -> Array:
+        """[] i32 in 1/MONEY: what the loan at hand pays if it is paid out in full."""
+        level = regimes.level_at(params.regime_steps, params.regime_levels, state.step)
+        stake = params.stakes[state.row]
+        gain = regimes.interpolated(params.gain, params.capped_gain, level)
+        is_large = stake >= round(LARGE_STAKE * STAKE_UNIT)
+        charge = jnp.where(is_large, regimes.interpolated(jnp.zeros_like(params.charge), params.charge, level), 0)
+        return stake * (jnp.where(params.bad[state.row], -params.loss, gain) - charge)
+
+
+def table_credit(
+    table: ApplicantTable,
+    economics: Economics,
+    *,
+    schedule: regimes.Schedule,
+    feedback: FeedbackMode,
+    observe_group: bool,
+) -> TableCredit:
+    """World for arguments that `CreditReviewEnv` has checked.
+
+    Raises:
+        ValueError: if the table has no group to observe, or its amounts and the economics do not fit into 32 bits.
+    """
+    if observe_group and table.group is None:
+        raise ValueError(f"`observe_group` must be False for table {table.name!r}, got True; it records no group.")
+    params = _params(table, economics, schedule, feedback)
+    fields = _fields(table, params, observe_group=observe_group)
+    schema = _schema(table, economics, params, fields, feedback)
+    code_names = [field.name for field in table.category_fields]
+    code_names += [field.status for field in table.number_fields if field.status is not None]
+    return TableCredit(
+        code_names=(*code_names, *((table.group_name,) if table.group is not None else ())),
+        number_names=tuple(field.name for field in table.number_fields),
+        observed=tuple(field.name for field in fields),
+        schema=schema,
+        params=params,
+    )
+
+
+def _fields(table: ApplicantTable, params: TableParams, *, observe_group: bool) -> tuple[Field, ...]:
+    """Observed fields: the table's, each number followed by its status, then what the world adds."""
+    fields: list[Field] = []
+    for field in table.fields:
+        fields.append(field)
+        if field.status is not None:
+            fields.append(Field(field.status, STATUS_LABELS))
+    if observe_group:
+        fields.append(Field(table.group_name, table.group_labels, sensitive=True))
+    if table.has_amount:
+        low, high = int(params.stakes.min()) / STAKE_UNIT, int(params.stakes.max()) / STAKE_UNIT
+        fields.append(dataclasses.replace(STAKE, low=low, high=high))
+    return (*fields, *((DOCUMENTS,) if table.hidden_fields else ()))
+
+
+def _schema(
+    table: ApplicantTable, economics: Economics, params: TableParams, fields: tuple[Field, ...], feedback: FeedbackMode
+) -> Schema:
+    gain, loss, charge = (int(rate) / RATE_UNIT for rate in (params.gain, params.loss, params.charge))
+    fee = max(int(params.review_fee), int(params.document_fee)) / MONEY
+    has_group = table.group is not None
+    return Schema(
+        world="CreditReview",
+        version=0,
+        fields=fields,
+        actions=ACTIONS,
+        entity_field=None,
+        stake_field=STAKE.name if table.has_amount else None,
+        boundary="application",
+        deliberation=DELIBERATION,
+        scaled_actions=(ScaledAction(ACTIONS[APPROVE_REDUCED], ACTIONS[APPROVE], int(params.reduced) / MILLI),),
+        review=Review(
+            action=ACTIONS[MANUAL_REVIEW],
+            about=ACTIONS[APPROVE],
+            signal=VERDICT.name,
+            good=VERDICT.labels[VERDICT_GOOD],
+            bad=VERDICT.labels[VERDICT_BAD],
+            reliability=int(params.reliability) / MILLI,
+            gain=gain,
+            loss=loss,
+        ),
+        signals=(VERDICT,),
+        sensitive=(table.group_name,) if has_group else (),
+        proxies=((table.group_name, table.proxies),) if has_group else (),
+        reward_bound=max(gain, loss + charge) + fee * STAKE_UNIT / int(params.stakes.min()),
+        feedback=feedback,
+        score_per="boundary",
+    )
+
+
+def _params(
+    table: ApplicantTable, economics: Economics, schedule: regimes.Schedule, feedback: FeedbackMode
+) -> TableParams:
+    stakes = np.round(table.stake.astype(np.float64) * STAKE_UNIT).astype(np.int64)
+    lost = economics.loss * stakes[table.bad].sum()
+    gain = economics.gain if economics.gain is not None else lost / stakes[~table.bad].sum()
+    gain_rate, loss_rate = round(gain * RATE_UNIT), round(economics.loss * RATE_UNIT)
+    charge_rate = round(gain * LARGE_CHARGE * RATE_UNIT)
+    perfect = gain_rate * stakes[~table.bad].sum() / len(table)  # mean money of deciding by the recorded outcome
+    review_fee, document_fee = (round(fee * perfect) for fee in (economics.review_fee, economics.document_fee))
+    largest = int(stakes.max()) * (max(gain_rate, loss_rate) + charge_rate)
+    if gain_rate < 1 or max(largest, review_fee, document_fee) > MAX_MONEY:
+        raise ValueError(
+            f"table {table.name!r}: `gain` and `loss` must make every loan pay between {1 / RATE_UNIT} and "
+            f"{MAX_MONEY / MONEY:.0f}, got a gain of {gain:.3g} and a loss of {economics.loss:.3g} per unit of stake "
+            f"with stakes up to {stakes.max() / STAKE_UNIT:.3g}."
+        )
+    codes, withheld_codes = _codes(table)
+    fills = [field.fill for field in table.number_fields]
+    is_withheld = [field.name in table.hidden_fields for field in table.number_fields]
+    group = np.full(len(table), NO_GROUP) if table.group is None else table.group
+    return TableParams(
+        codes=jnp.asarray(codes, jnp.int32),
+        withheld_codes=jnp.asarray(withheld_codes, jnp.int32),
+        numbers=jnp.asarray(table.numbers, jnp.float32),
+        withheld_numbers=jnp.asarray(np.array(fills, np.float32)),
+        is_withheld=jnp.asarray(np.array(is_withheld, np.bool_)),
+        stakes=jnp.asarray(stakes, jnp.int32),
+        bad=jnp.asarray(table.bad),
+        group=jnp.asarray(group, jnp.int32),
+        gain=jnp.asarray(gain_rate, jnp.int32),
+        capped_gain=jnp.asarray(round(gain * CAPPED_GAIN * RATE_UNIT), jnp.int32),
+        loss=jnp.asarray(loss_rate, jnp.int32),
+        charge=jnp.asarray(charge_rate, jnp.int32),
+        reduced=jnp.asarray(round(economics.reduced * MILLI), jnp.int32),
+        review_fee=jnp.asarray(review_fee, jnp.int32),
+        document_fee=jnp.asarray(document_fee, jnp.int32),
+        reliability=jnp.asarray(round(economics.review_reliability * MILLI), jnp.int32),
+        hides=jnp.asarray(draws.threshold(economics.hide_probability if table.hidden_fields else 0.0), jnp.int32),
+        regime_steps=jnp.asarray(schedule.steps),
+        regime_levels=jnp.asarray(schedule.levels),
+        is_stream=jnp.asarray(feedback == "stream"),
+    )
+
+
+def _codes(table: ApplicantTable) -> tuple[np.ndarray, list[int]]:
+    """Columns of `TableParams.codes`, [N, C], and the code of each while documents are withheld."""
+    columns = [*table.categories.T]
+    withheld = [
+        field.labels.index(HIDDEN) if field.name in table.hidden_fields else STAYS for field in table.category_fields
+    ]
+    for field, missing in zip(table.number_fields, table.missing.T, strict=True):
+        if field.status is not None:
+            columns.append(np.where(missing, MISSING_NUMBER, KNOWN))
+            withheld.append(HIDDEN_NUMBER if field.name in table.hidden_fields else STAYS)
+    if table.group is not None:
+        columns.append(table.group)
+        withheld.append(STAYS)
+    return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0), np.int32), withheld
+
+
+def _row(order: Array, arrivals: Array, params: TableParams) -> Array:
+    """[] i32: row of an applicant; every row comes once in an epoch, each epoch in an order of its own."""
+    size = len(params.bad)
+    epoch, position = jax.lax.div(arrivals, jnp.int32(size)), jax.lax.rem(arrivals, jnp.int32(size))
+    return permutation.permuted(position, size, order, epoch)
+
+
+def _share(money: Array, share: Array) -> Array:
+    """i32: share / MILLI of the money, rounded towards 0, without leaving 32 bits."""
+    unit = jnp.int32(MILLI)
+    whole, rest = jax.lax.div(money, unit), jax.lax.rem(money, unit)
+    return whole * share + jax.lax.div(rest * share, unit)
