@@ -18,7 +18,7 @@ def policy_of(env: Any) -> Policy | None:
     schema = getattr(env, "schema", None)
     if schema is None or schema.world != "CreditReview":
         return None
-    table = getattr(env.world, "table", None)
+    table = getattr(env, "table", None)
     if table is None:
         return ScorecardPolicy(_synthetic_rules(), schema, _SYNTHETIC_RULES)
     if not isinstance(table, DescribedTable) or table.rules is None:

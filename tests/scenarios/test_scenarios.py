@@ -116,7 +116,8 @@ rules:
     own.write(table_text, description_text + rules)
     env = gymnasium.make(WORLD, applicants=str(own.path), horizon=20)
     observation, _ = env.reset(seed=0)
-    home = env.unwrapped.schema.fields[2].labels[observation["home"]]
+    field = next(field for field in env.unwrapped.schema.fields if field.name == "home")
+    home = field.labels[observation["home"]]
     label = env.unwrapped.schema.actions[expert_policy(env)(observation)]
     assert label == {"owner": "approve", "rent": "reject"}[home]
 
