@@ -1,0 +1,391 @@
+"""The cognitive substrate as a learner: the memory of `habitus.cognition` in an environment."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self, get_args
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from .. import __version__
+from ..cognition import config as configs
+from ..cognition import decision as decisions
+from ..cognition import edges as edge_tables
+from ..cognition import learner, memory, persistence, stepping
+from ..cognition.config import Config, Rule, Structure
+from ..cognition.decision import Decision
+from ..cognition.errors import MismatchError
+from ..cognition.memory import Memory
+from ..cognition.style import Style, style_of
+from .base import Transition
+from .credit import Credit
+from .declared import DeclaredReview, DeclaredSchema, schema_of, verdict_value
+from .features import FeatureEncoder, Features, Rank
+from .online import OnlineAgent
+
+FILE_FORMAT = "habitus.substrate"
+
+# With declared economics a case is worth deciding only near its break-even probability p, where outcomes have variance
+# p (1 - p); the edges' initial variance follows it (measured on three real tables, prior to this code).
+VARIANCE_PER_OUTCOME_VARIANCE = 0.025
+WITH_ECONOMICS: Mapping[str, Any] = {
+    "noise": 1.0,
+    "eps0": 0.05,
+    "eps_steps": 200.0,
+    "optimism": 0.1,
+    "opinion_prior": 0.3,
+}
+
+
+class _Attended(NamedTuple):
+    """The observation that the learner's state is about, and what it chose for it."""
+
+    observation: Any
+    features: Features
+    action: int
+
+
+class Substrate(OnlineAgent):
+    """Learns which observed facts speak for and against each action, and decides by that evidence.
+
+    Each value of each observed field is a node; its edges to the actions carry expected gain and expected loss. The
+    score of an action is the sum over the nodes that are on, so that `decide` can say exactly what a decision is made
+    of. An outcome changes only the edges that led to its decision, also when it arrives much later.
+
+    What a world declares in its schema is used, and nothing else is known of it: a stake (outcomes are learnt per unit
+    of it), scaled actions (they share edges), a review (its verdict teaches the action it is about), deliberation
+    actions.
+
+    Args:
+        env: environment with a Discrete action space that starts at 0.
+        style: a preset ("balanced", "cautious", "exploratory", "risk_averse", "risk_seeking"), a mapping of parameters,
+            or a `Style`.
+        seed: seed of the agent's own choices and of the environment's first reset in `learn`.
+        rule: "kalman" or "nlms".
+        credit: "attributed" (a delayed outcome is credited to its decision) or "stream" (every step learns from the
+            reward it brings).
+        rank: form of the rank nodes of numbers.
+        masked: fields that the agent must not see.
+        use_stake: learn outcomes per unit of the declared stake.
+        share_scaled: let declared scaled actions share edges.
+        use_review: learn from declared verdicts.
+        **settings: fields of `habitus.cognition.Config`; their defaults depend on whether the world declares economics.
+
+    Raises:
+        TypeError: an action or observation space that cannot be used, or an unknown setting.
+        ValueError: a setting out of its range.
+    """
+
+    def __init__(
+        self,
+        env: gymnasium.Env[Any, Any],
+        *,
+        style: str | Mapping[str, float] | Style = "balanced",
+        seed: int = 0,
+        rule: Rule = "kalman",
+        credit: Credit = "attributed",
+        rank: Rank = "signed",
+        masked: Sequence[str] = (),
+        use_stake: bool = True,
+        share_scaled: bool = True,
+        use_review: bool = True,
+        **settings: Any,
+    ) -> None:
+        super().__init__(env, seed=seed)
+        if credit not in get_args(Credit):
+            raise ValueError(f"`credit` must be one of {list(get_args(Credit))}, got {credit!r}.")
+        schema = schema_of(env)
+        self.credit: Credit = credit
+        self.style = style_of(style)
+        self._options = {
+            "rank": rank,
+            "masked": list(masked),
+            "use_stake": use_stake,
+            "share_scaled": share_scaled,
+            "use_review": use_review,
+        }
+        self._encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
+        self._use_stake = use_stake
+        self._actions = tuple(schema.actions) if schema else tuple(str(a) for a in range(self.n_actions))
+        self._review = schema.review if schema and use_review else None
+        self._about = self._actions.index(self._review.about) if self._review else configs.NO_ACTION
+        self._pays_on_arrival = schema is not None and schema.feedback == "stream"
+        self.config = _config(schema, rule, settings)
+        self._structure = _structure(schema, self.config, self._encoder, self.n_actions, share_scaled=share_scaled)
+        self._stepper = stepping.stepper(self._structure)
+        self._params = stepping.pack_params(configs.params_of(self.config, self.style))
+        edges = edge_tables.initial_edges(
+            self._structure, configs.node_variances(self.config, self._encoder.kinds), self._bias_gain()
+        )
+        self._buffers = stepping.pack(learner.initial_state(edges, self._structure))
+        self._choices = 0  # made so far; numbers the random words
+        self._noise: npt.NDArray[np.uint32] | None = None
+        self._attended: _Attended | None = None
+
+    def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
+        """A new episode starts; outcomes that were still to come are forgotten with the old one."""
+        features = self._encode(observation)
+        self._buffers, action = self._stepper.begin(self._buffers, self._params, self._row(features))
+        self._attended = _Attended(observation, features, int(action))
+
+    def act(self, observation: Any) -> int:
+        """Choose an action, at times a random one (`Config.eps0`)."""
+        return self._attend(observation).action
+
+    def observe(self, transition: Transition) -> None:
+        """Learn from one step and choose the next action, in one compiled call."""
+        info = transition.info
+        self._attend(transition.observation)
+        features = self._encode(transition.next_observation)
+        bound, n_slots = self.config.reward_bound, self._structure.feedback_slots
+        reward, decision_id = transition.reward, configs.NO_DECISION
+        arrived: list[tuple[int, float]] = []
+        if self.credit == "attributed":
+            decision_id = int(info.get("decision_id", configs.NO_DECISION))
+            for arrived_id, value in info.get("feedback", ()):
+                # a reward that was paid on arrival belongs to its decision, not to this one
+                late = float(value) if self._pays_on_arrival else 0.0
+                reward -= late
+                arrived.append((int(arrived_id), late / bound))
+        for outcome in arrived[n_slots:]:
+            self._buffers = self._stepper.credit(self._buffers, self._params, stepping.outcome_row(*outcome))
+        opinion = None
+        if self._review is not None:
+            value_of_about = verdict_value(self._review, info.get(self._review.signal, ""))
+            if value_of_about is not None:
+                opinion = (self._about, value_of_about / bound)
+        row = stepping.experience_row(
+            self._structure,
+            self._row(features),
+            action=transition.action,
+            reward=reward / bound,
+            is_boundary=bool(transition.terminated or info.get("boundary", False)),
+            decision_id=decision_id,
+            feedback=arrived[:n_slots],
+            opinion=opinion,
+        )
+        self._buffers, action = self._stepper.step(self._buffers, self._params, row)
+        self._attended = _Attended(transition.next_observation, features, int(action))
+
+    def decide(self, observation: Any) -> Decision:
+        """The greedy decision for an observation, with all its evidence. Learns nothing, writes nothing."""
+        features = self._encode(observation)
+        return decisions.decide(
+            self._read(features),
+            features.index,
+            features.value,
+            features.stake,
+            structure=self._structure,
+            style=self.style,
+            labels=self._encoder.labels,
+            actions=self._actions,
+        )
+
+    @property
+    def memory(self) -> Memory:
+        """What has been learnt, as a snapshot that can be read."""
+        state = self._state()
+        return memory.memory_of(
+            state.edges,
+            self._structure,
+            labels=self._encoder.labels,
+            kinds=self._encoder.kinds,
+            decisions=self._column_labels(),
+            step=int(state.step),
+            version=int(state.version),
+        )
+
+    @property
+    def lost_feedback(self) -> dict[str, int]:
+        """Decisions whose outcome can no longer be credited, counted by cause.
+
+        "overwritten": more decisions waited than `ledger_capacity`; "unmatched": an outcome of a decision that was not
+        waiting. Both are 0 in a world that keeps its contract.
+        """
+        ledger = self._state().ledger
+        return {"overwritten": int(ledger.overwritten), "unmatched": int(ledger.unmatched)}
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the agent to a zip file (`.zip` is added where the path has no suffix). Returns the file written."""
+        target = Path(path)
+        target = target if target.suffix else target.with_suffix(".zip")
+        leaves, _ = jax.tree.flatten_with_path(self._state())
+        arrays = {jax.tree_util.keystr(where).strip("."): memory.host_copy(leaf) for where, leaf in leaves}
+        header = {
+            "format": FILE_FORMAT,
+            "habitus": __version__,
+            **self._identity(),
+            "settings": {"rule": self.config.rule, "credit": self.credit, **self._options, **_plain(self.config)},
+            "style": dataclasses.asdict(self.style),
+            "seed": self.seed,
+            "choices": self._choices,
+            "num_timesteps": self.num_timesteps,
+        }
+        return persistence.write(target, header, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], env: gymnasium.Env[Any, Any]) -> Self:
+        """Read an agent that `save` wrote; learning goes on as if it had never stopped.
+
+        Args:
+            path: the file.
+            env: an environment with the same observations and actions.
+
+        Raises:
+            FileNotFoundError: no such file.
+            DamagedFileError, NewerFileError: the file cannot be read, and why.
+            MismatchError: the file is of another agent than `env` asks for; says what differs.
+        """
+        header, arrays = persistence.read(path)
+        if header.get("format") != FILE_FORMAT:
+            raise MismatchError(f"{path} holds {header.get('format')!r}, expected {FILE_FORMAT!r}.")
+        agent = cls(env, style=header["style"], seed=header["seed"], **header["settings"])
+        for name, expected in agent._identity().items():
+            if header[name] != expected:
+                raise MismatchError(_difference(path, name, header[name], expected))
+        leaves, tree = jax.tree.flatten_with_path(agent._state())
+        found = [arrays[jax.tree_util.keystr(where).strip(".")] for where, _ in leaves]
+        agent._buffers = stepping.pack(jax.tree.unflatten(tree, [jnp.asarray(array) for array in found]))
+        agent._choices, agent.num_timesteps = header["choices"], header["num_timesteps"]
+        return agent
+
+    def _greedy(self, observation: Any) -> int:
+        return int(np.argmax(np.asarray(self._read(self._encode(observation)).evidence.urge)))
+
+    def _attend(self, observation: Any) -> _Attended:
+        """Make sure that the learner's state is about `observation`."""
+        attended = self._attended
+        if attended is not None and attended.observation is observation:
+            return attended
+        features = self._encode(observation)
+        if attended is None:
+            attended = self._restored(features, observation)
+        if attended is None or not _equal(attended.features, features):
+            self._buffers, action = self._stepper.attend(self._buffers, self._params, self._row(features))
+            attended = _Attended(observation, features, int(action))
+        self._attended = attended
+        return attended
+
+    def _restored(self, features: Features, observation: Any) -> _Attended | None:
+        """The choice that a loaded state holds, if it is about `features`."""
+        state = self._state()
+        stored = Features(np.asarray(state.paths.nodes), np.asarray(state.paths.activation), float(state.paths.stake))
+        return _Attended(observation, features, int(state.action)) if _equal(stored, features) else None
+
+    def _read(self, features: Features) -> stepping.Reading:
+        quiet = np.zeros(2, np.uint32)
+        row = stepping.paths_row(quiet, features.index, features.value, features.stake)
+        return self._stepper.read(self._buffers, self._params, row)
+
+    def _row(self, features: Features) -> stepping.Row:
+        """Paths of an observation with the random words of the next choice."""
+        block, position = divmod(self._choices, stepping.NOISE_BLOCK)
+        if self._noise is None or position == 0:
+            words = stepping.noise_block(jnp.uint32(self.seed & 0xFFFFFFFF), jnp.uint32(block))
+            self._noise = np.asarray(words)
+        self._choices += 1
+        return stepping.paths_row(self._noise[position], features.index, features.value, features.stake)
+
+    def _encode(self, observation: Any) -> Features:
+        features = self._encoder.encode(observation)
+        return features if self._use_stake else features._replace(stake=1.0)
+
+    def _state(self) -> learner.State:
+        return stepping.unpack(self._buffers, self._structure)
+
+    def _bias_gain(self) -> npt.NDArray[np.float32]:
+        """[C] f32: evidence of gain that every action starts with."""
+        gain = np.full(self._structure.n_columns, self.config.optimism, np.float32)
+        if self._review is not None:
+            column = self._structure.columns[self._actions.index(self._review.action)]
+            gain[column] += self.config.opinion_prior * self._review.gain / self.config.reward_bound
+        return gain
+
+    def _column_labels(self) -> list[str]:
+        columns, factors = self._structure.columns, self._structure.factors
+        owners = {c: label for c, f, label in zip(columns, factors, self._actions, strict=True) if f == 1.0}
+        return [owners[column] for column in range(self._structure.n_columns)]
+
+    def _identity(self) -> dict[str, Any]:
+        """What an environment must have in common with a saved agent."""
+        return {
+            "observation_space": str(self._observation_space),
+            "actions": list(self._actions),
+            "nodes": list(self._encoder.labels),
+            "columns": list(self._structure.columns),
+            "factors": list(self._structure.factors),
+        }
+
+
+def _config(schema: DeclaredSchema | None, rule: Rule, settings: Mapping[str, Any]) -> Config:
+    """Settings over the defaults of the world at hand."""
+    known = [field.name for field in dataclasses.fields(Config)]
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {known}."
+            raise TypeError(f"{name!r} is not a setting of the substrate; {hint}")
+    defaults: dict[str, Any] = {"reward_bound": float(schema.reward_bound)} if schema else {}
+    if schema is not None and schema.review is not None:
+        defaults |= WITH_ECONOMICS
+        defaults["variance"] = VARIANCE_PER_OUTCOME_VARIANCE * _break_even_variance(schema.review)
+    return Config(**{**defaults, "rule": rule, **settings})
+
+
+def _break_even_variance(review: DeclaredReview) -> float:
+    p = review.gain / (review.gain + review.loss)
+    return p * (1.0 - p)
+
+
+def _structure(
+    schema: DeclaredSchema | None, config: Config, encoder: FeatureEncoder, n_actions: int, *, share_scaled: bool
+) -> Structure:
+    owner, factor = list(range(n_actions)), [1.0] * n_actions
+    deliberation = [False] * n_actions
+    if schema is not None:
+        labels = list(schema.actions)
+        deliberation = [label in schema.deliberation for label in labels]
+        for scaled in schema.scaled_actions if share_scaled else ():
+            action = labels.index(scaled.action)
+            owner[action], factor[action] = labels.index(scaled.of), float(scaled.factor)
+    column_of = {action: column for column, action in enumerate(sorted(set(owner)))}
+    return Structure(
+        n_nodes=encoder.n_nodes,
+        n_paths=encoder.n_active,
+        columns=tuple(column_of[action] for action in owner),
+        factors=tuple(factor),
+        deliberation=tuple(deliberation),
+        ledger_capacity=config.ledger_capacity,
+        feedback_slots=config.feedback_slots,
+        rule=config.rule,
+    )
+
+
+def _equal(a: Features, b: Features) -> bool:
+    same = np.array_equal(a.index, b.index) and np.array_equal(a.value, b.value)
+    return same and np.float32(a.stake) == np.float32(b.stake)
+
+
+def _plain(config: Config) -> dict[str, Any]:
+    return {**dataclasses.asdict(config), "kind_variance": dict(config.kind_variance)}
+
+
+def _difference(path: str | os.PathLike[str], name: str, stored: Any, expected: Any) -> str:
+    """What differs between a saved agent and an environment, in one sentence."""
+    if isinstance(stored, list) and isinstance(expected, list):
+        pairs = enumerate(zip(stored, expected, strict=False))
+        at = next((i for i, (a, b) in pairs if a != b), min(len(stored), len(expected)))
+        there = repr(stored[at]) if at < len(stored) else "nothing"
+        here = repr(expected[at]) if at < len(expected) else "nothing"
+        detail = f"entry {at} of {len(stored)} is {there}, the environment's {len(expected)} have {here} there"
+    else:
+        detail = f"it is {stored}, the environment has {expected}"
+    return f"{path} was saved with other `{name}`: {detail}. Load it with the environment that it was trained in."

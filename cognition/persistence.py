@@ -1,0 +1,120 @@
+"""Memories on disk: a zip of one JSON header and plain arrays, no pickle.
+
+The header carries the schema number of the file and the SHA-256 of every array's bytes, so that a damaged file is told
+from a newer one and from one of another memory. The same content gives the same bytes: members are stored in a fixed
+order, uncompressed (compressed bytes depend on the library), with a fixed time.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .errors import DamagedFileError, NewerFileError
+
+SCHEMA = 1
+HEADER = "header.json"
+TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold; the time of saving is no part of a memory
+
+Arrays = Mapping[str, npt.NDArray[Any]]
+
+
+def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Arrays) -> Path:
+    """Write a memory. The file appears whole or not at all.
+
+    Args:
+        path: file to write; an existing one is replaced.
+        header: JSON values that describe the memory.
+        arrays: name -> array, no object arrays.
+
+    Returns:
+        The file written.
+    """
+    target = Path(path)
+    members = {f"{name}.npy": _npy(array) for name, array in sorted(arrays.items())}
+    full = {
+        "schema": SCHEMA,
+        "sha256": {name: hashlib.sha256(content).hexdigest() for name, content in members.items()},
+        "header": dict(header),
+    }
+    text = json.dumps(full, sort_keys=True, indent=1, ensure_ascii=False, allow_nan=False)
+    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as archive:
+            for name, content in ((HEADER, text.encode()), *members.items()):
+                info = zipfile.ZipInfo(name, TIME)
+                info.create_system, info.external_attr = 3, 0o644 << 16  # the same on every platform
+                archive.writestr(info, content)
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    """Read a memory that `write` wrote.
+
+    Returns:
+        (header, arrays).
+
+    Raises:
+        FileNotFoundError: no such file.
+        DamagedFileError: no zip, no header, a missing member, or bytes that are not those that were written.
+        NewerFileError: written with a newer schema.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            full = _header(path, archive)
+            members = {name: _member(path, archive, name, digest) for name, digest in full["sha256"].items()}
+    except zipfile.BadZipFile as error:
+        raise DamagedFileError(f"{path} is no zip archive or was cut off ({error}); a saved memory is one.") from error
+    arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(c), allow_pickle=False) for name, c in members.items()}
+    return full["header"], arrays
+
+
+def _header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict[str, Any]:
+    if HEADER not in archive.namelist():
+        raise DamagedFileError(
+            f"{path} has no `{HEADER}`; found {sorted(archive.namelist())[:8]}. It is no saved memory."
+        )
+    try:
+        full = json.loads(archive.read(HEADER))
+        schema, _, _ = int(full["schema"]), full["sha256"].items(), full["header"].items()
+    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedFileError(f"the header `{HEADER}` of {path} is damaged: {error}.") from error
+    if schema > SCHEMA:
+        raise NewerFileError(
+            f"{path} follows schema {schema}, this version of habitus reads up to {SCHEMA}; "
+            "update habitus, or save the memory with the older version."
+        )
+    return dict(full)
+
+
+def _member(path: str | os.PathLike[str], archive: zipfile.ZipFile, name: str, digest: str) -> bytes:
+    if name not in archive.namelist():
+        raise DamagedFileError(f"{path} lacks the member `{name}` that its header lists; the file is damaged.")
+    try:
+        content = archive.read(name)
+    except zipfile.BadZipFile as error:
+        raise DamagedFileError(f"the member `{name}` of {path} is damaged: {error}.") from error
+    if (found := hashlib.sha256(content).hexdigest()) != digest:
+        raise DamagedFileError(
+            f"the member `{name}` of {path} is damaged: its SHA-256 is {found[:12]}..., "
+            f"the header expects {str(digest)[:12]}...."
+        )
+    return content
+
+
+def _npy(array: npt.NDArray[Any]) -> bytes:
+    stream = io.BytesIO()
+    np.lib.format.write_array(stream, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    return stream.getvalue()

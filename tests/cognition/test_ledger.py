@@ -1,0 +1,74 @@
+"""Decisions wait, outcomes find them, and what is lost is counted."""
+
+import jax.numpy as jnp
+import numpy as np
+from habitus import cognition
+from habitus.cognition import ledger
+
+SHAPE = cognition.Structure(9, 2, (0, 1), (1.0, 1.0), (False, False), ledger_capacity=4)
+
+
+def entry(decision_id, action=0, reward=0.0):
+    paths = cognition.Paths(jnp.array([decision_id % 9, 8], jnp.int32), jnp.array([1.0, -0.25]), jnp.float32(1.5))
+    return cognition.Entry(jnp.int32(decision_id), jnp.int32(7), jnp.int32(action), jnp.float32(reward), paths)
+
+
+def filled(*ids):
+    book = ledger.initial_ledger(SHAPE)
+    for decision_id in ids:
+        book = ledger.store(book, entry(decision_id, action=decision_id % 2, reward=decision_id / 8))
+    return book
+
+
+def settled(book, *ids):
+    return ledger.settle(book, jnp.array(ids, jnp.int32))
+
+
+def counts(book):
+    return int(book.overwritten), int(book.unmatched), int(book.waits.sum())
+
+
+def test_outcomes_in_any_order_find_the_paths_of_their_decision():
+    book, found_entries, found = settled(filled(4, 5, 6, 7), 6, -1, 4)
+    assert found.tolist() == [True, False, True]
+    assert found_entries.decision_id.tolist()[::2] == [6, 4]
+    assert found_entries.paths.nodes.tolist()[::2] == [[6, 8], [4, 8]]
+    assert found_entries.paths.activation.tolist()[0] == [1.0, -0.25]
+    assert found_entries.paths.stake.tolist()[0] == 1.5
+    assert found_entries.action.tolist()[::2] == [0, 0]
+    assert found_entries.reward.tolist()[::2] == [0.75, 0.5]
+    assert found_entries.version.tolist()[0] == 7
+    assert counts(book) == (0, 0, 2)
+
+
+def test_an_outcome_is_credited_once():
+    book, _, found = settled(filled(2), 2)
+    assert found.all()
+    book, _, found = settled(book, 2)
+    assert not found.any()
+    assert counts(book) == (0, 1, 0)
+
+
+def test_an_overwritten_decision_is_counted_and_its_outcome_finds_nothing():
+    book = filled(1, 2, 5)  # 5 takes the slot of 1
+    assert counts(book) == (1, 0, 2)
+    book, _, found = settled(book, 1, 5)
+    assert found.tolist() == [False, True]
+    assert counts(book) == (1, 1, 1)
+
+
+def test_nothing_is_stored_without_an_id():
+    assert counts(filled(-1)) == (0, 0, 0)
+    np.testing.assert_array_equal(filled(3, -1).entries, filled(3).entries)
+
+
+def test_a_new_episode_forgets_who_waits():
+    book = ledger.forget_waiting(filled(1, 2))
+    assert counts(book) == (0, 0, 0)
+    _, _, found = settled(book, 1, 2)
+    assert not found.any()
+
+
+def test_a_slot_that_was_settled_is_free():
+    book, _, _ = settled(filled(1), 1)
+    assert counts(ledger.store(book, entry(5))) == (0, 0, 1)
