@@ -13,6 +13,7 @@ from typing import Any
 import matplotlib as mpl
 import matplotlib.axes
 import matplotlib.figure
+import matplotlib.ticker
 import numpy as np
 
 from .results import Curve
@@ -24,6 +25,7 @@ QUIET = {"random": ("#9AA0A6", (0, (1, 1.5))), "oracle": ("#202124", (0, (1, 1.5
 NO_LEARNER_DASHES = (0, (5, 2))
 FOR, AGAINST = "#0072B2", "#D55E00"
 LEAST_GAP = 0.062  # between two labels, as a share of the axis
+LEAST_SHOWN = -0.4  # normalised score; an agent that explores wildly would press all others together
 STYLE: Any = {
     "svg.fonttype": "none",  # text stays text: searchable, and in the reader's font
     "font.family": "sans-serif",
@@ -137,13 +139,16 @@ def _curves(axis: matplotlib.axes.Axes, curves: Sequence[Curve], colours: dict[s
             axis.fill_between(curve.steps, curve.low, curve.high, color=colours[curve.agent], alpha=0.13, linewidth=0)
     axis.set_xlim(0, max(curve.steps[-1] for curve in curves))
     axis.set_xlabel("steps")
+    axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
     axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
 
 
 def _range(curves: Sequence[Curve]) -> tuple[float, float]:
-    """Limits that show every curve, but not the whole of a wild interval."""
+    """Limits that show every curve, but not the whole of a wild interval nor the depths below LEAST_SHOWN."""
     points = np.concatenate([curve.point for curve in curves])
     low, high = float(points.min()), float(points.max())
+    if curves[0].is_normalised:
+        low = max(low, LEAST_SHOWN)
     room = 0.06 * (high - low or 1.0)
     return low - room, high + room
 
@@ -152,31 +157,46 @@ def _label_ends(axis: matplotlib.axes.Axes, curves: Sequence[Curve], colours: di
     """Labels at the right end of the lines, pushed apart where they would overlap."""
     low, high = axis.get_ylim()
     ordered = sorted(curves, key=lambda curve: float(curve.point[-1]))
-    places: list[float] = []
-    for curve in ordered:
-        wanted = (float(curve.point[-1]) - low) / (high - low)
-        places.append(max(wanted, places[-1] + LEAST_GAP) if places else wanted)
-    overshoot = max(0.0, places[-1] - 1.0)
-    for index in range(len(places) - 1, -1, -1):  # push back down from the top
-        ceiling = places[index + 1] - LEAST_GAP if index + 1 < len(places) else places[index] - overshoot
-        places[index] = min(places[index], ceiling)
+    wanted = [min(max((float(curve.point[-1]) - low) / (high - low), 0.0), 1.0) for curve in ordered]
+    places = _apart(wanted)
     for curve, place in zip(ordered, places, strict=True):
         axis.annotate(
             curve.agent,
-            (float(curve.steps[-1]), float(curve.point[-1])),
+            (float(curve.steps[-1]), max(float(curve.point[-1]), low)),
             (1.025, place),
             textcoords="axes fraction",
             va="center",
             color=colours[curve.agent],
             fontsize=9,
             fontweight="bold" if colours[curve.agent] == FOCUS else "normal",
-            arrowprops={"arrowstyle": "-", "color": colours[curve.agent], "linewidth": 0.5, "alpha": 0.6, "shrinkB": 0},
+            arrowprops={
+                "arrowstyle": "-",
+                "color": colours[curve.agent],
+                "linewidth": 0.5,
+                "alpha": 0.6,
+                "shrinkB": 0,
+                "relpos": (0, 0.5),
+            },
             annotation_clip=False,
         )
 
 
+def _apart(wanted: Sequence[float]) -> list[float]:
+    """Places nearest to the wanted ones (ascending, in [0, 1]) that are LEAST_GAP apart; pooled where they clash."""
+    pools: list[list[float]] = []  # each [sum of shifted places, number]
+    for number, place in enumerate(wanted):
+        pools.append([place - number * LEAST_GAP, 1.0])
+        while len(pools) > 1 and pools[-2][0] / pools[-2][1] > pools[-1][0] / pools[-1][1]:
+            total, count = pools.pop()
+            pools[-1][0] += total
+            pools[-1][1] += count
+    shifted = [total / count for total, count in pools for _ in range(int(count))]
+    highest = max(0.0, 1.0 - (len(wanted) - 1) * LEAST_GAP)
+    return [min(max(place, 0.0), highest) + number * LEAST_GAP for number, place in enumerate(shifted)]
+
+
 def _svg(figure: matplotlib.figure.Figure) -> str:
     buffer = io.StringIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})
     text = buffer.getvalue()
     return text[text.index("<svg") :]

@@ -18,17 +18,20 @@ import rich.progress
 from .plan import Run
 
 SECONDS_PER_1000_STEPS = {
-    "random": 0.3,
-    "best_fixed": 0.5,
-    "rules": 0.4,
-    "oracle": 0.6,
-    "dqn": 2.0,
-    "ppo": 1.8,
-    "a2c": 1.8,
+    "random": 0.1,
+    "best_fixed": 0.3,
+    "rules": 0.2,
+    "oracle": 0.1,
+    "tabular_q": 0.2,
+    "linucb": 0.4,
+    "substrate": 1.0,
+    "dqn": 0.8,
+    "ppo": 1.2,
+    "a2c": 1.2,
 }
 """Rough cost of an agent with its world, before anything is measured."""
 OTHER_KIND = 0.8
-SETUP_S = 1.0  # of a run: building, first compilation
+SETUP_S = 0.5  # of a run: building, first compilation
 PLAIN_EVERY_S = 15.0  # between two lines of progress where there is no terminal
 
 

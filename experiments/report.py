@@ -19,7 +19,7 @@ from .results import Results, Row
 from .statistics import Estimate
 from .study import NO_LEARNERS
 
-HTML, CSV, SEEDS_CSV, MARKDOWN = "report.html", "summary.csv", "seeds.csv", "summary.md"
+HTML, CSV, SEEDS_CSV, MARKDOWN, FIGURES = "report.html", "summary.csv", "seeds.csv", "summary.md", "figures"
 TEMPLATE = "report.html.j2"
 N_BARS = 12  # of the explained decision
 STRIP = (-0.25, 1.0)  # range of the interval strips, in normalised score
@@ -40,7 +40,7 @@ class Line:
 
 
 def write(results: Results) -> Path:
-    """Write report.html, summary.csv, seeds.csv and summary.md into the results' folder.
+    """Write report.html, summary.csv, seeds.csv, summary.md and the learning curves of each world as figures/*.svg.
 
     Returns:
         Path of the HTML file.
@@ -49,6 +49,10 @@ def write(results: Results) -> Path:
     (folder / CSV).write_text(summary.scores_csv(results), encoding="utf-8")
     (folder / SEEDS_CSV).write_text(summary.seeds_csv(results), encoding="utf-8")
     (folder / MARKDOWN).write_text(summary.markdown(results), encoding="utf-8")
+    (folder / FIGURES).mkdir(exist_ok=True)
+    for entry in results.study.worlds:
+        if figure := _figure(results, entry.label):
+            (folder / FIGURES / f"{entry.label}.svg").write_text(figure, encoding="utf-8")
     (folder / HTML).write_text(html(results), encoding="utf-8")
     return folder / HTML
 
@@ -62,7 +66,7 @@ def html(results: Results) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    colours = plots.colours_of([(agent.label, agent.kind) for agent in results.study.agents])
+    colours = _colours(results)
     headers = [head for cell in results.cells.values() for head in cell.headers]
     return environment.get_template(TEMPLATE).render(
         study=results.study,
@@ -95,6 +99,7 @@ def html(results: Results) -> str:
             (SEEDS_CSV, "score of every run", _data_uri(summary.seeds_csv(results))),
         ],
         strip=STRIP,
+        least_shown=plots.LEAST_SHOWN,
     )
 
 
@@ -109,8 +114,6 @@ def _world(results: Results, world: str, colours: Mapping[str, str]) -> dict[str
     facts = next(cell.headers[0]["world"] for cell in results.cells.values() if cell.world == world)
     entry = next(entry for entry in results.study.worlds if entry.label == world)
     arguments = ", ".join(f"{key}={value}" for key, value in entry.kwargs.items())
-    variants = [feedback for feedback in results.study.feedback if _learners(results, world, feedback)]
-    panels = [(f"feedback {feedback}", _panel(results, world, feedback)) for feedback in variants or ["attributed"]]
     return {
         "label": world,
         "id": entry.id,
@@ -122,12 +125,23 @@ def _world(results: Results, world: str, colours: Mapping[str, str]) -> dict[str
         "windows": [summary.window_name(window) for window in windows],
         "lines": [_line(rows, windows, colours) for rows in groups],
         "paired": [
-            (feedback, [(agent, colours[agent], *_shown(lead), _sure(lead)) for agent, lead in reversed(leads)])
-            for feedback in variants
+            (feedback, [(row.agent, colours[row.agent], *_shown(lead), _sure(lead)) for row, lead in reversed(leads)])
+            for feedback in results.study.feedback
             if (leads := results.paired(world, feedback, windows[-1]))
         ],
-        "curves": markupsafe.Markup(plots.learning_curves(panels, dict(colours))) if panels[0][1] else "",
+        "curves": markupsafe.Markup(_figure(results, world)),
     }
+
+
+def _figure(results: Results, world: str) -> str:
+    """Learning curves of one world, a panel per variant in which somebody learns; "" where nothing was measured."""
+    variants = [feedback for feedback in results.study.feedback if _learners(results, world, feedback)]
+    panels = [(f"feedback {feedback}", _panel(results, world, feedback)) for feedback in variants or ["attributed"]]
+    return plots.learning_curves(panels, _colours(results)) if all(curves for _, curves in panels) else ""
+
+
+def _colours(results: Results) -> dict[str, str]:
+    return plots.colours_of([(agent.label, agent.kind) for agent in results.study.agents])
 
 
 def _learners(results: Results, world: str, feedback: str) -> bool:

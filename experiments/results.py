@@ -179,8 +179,8 @@ class Results:
             if len(rows) == len(worlds) > 1
         }
 
-    def paired(self, world: str, feedback: str, window: tuple[int, int]) -> list[tuple[str, Estimate]]:
-        """Mean difference of the focus agent to each other agent, on common seeds; largest lead last."""
+    def paired(self, world: str, feedback: str, window: tuple[int, int]) -> list[tuple[Row, Estimate]]:
+        """Each other agent and the focus agent's mean difference to it on common seeds; the largest lead last."""
         ours = self.row(world, self.focus, feedback, window)
         if ours is None:
             return []
@@ -192,7 +192,7 @@ class Results:
             if row.feedback == feedback or row.kind in study.NO_LEARNERS
         ]
         found = [
-            (row.agent, statistics.paired_difference(ours.values, row.values, rng))
+            (row, statistics.paired_difference(ours.values, row.values, rng))
             for row in others
             if set(ours.values) & set(row.values)
         ]

@@ -7,10 +7,12 @@ import io
 import math
 from collections.abc import Iterable, Sequence
 
+import rich.box
 import rich.table
 
 from .results import FEW_SEEDS, Results, Row
 from .statistics import Estimate
+from .study import REFERENCES
 
 
 def window_name(window: tuple[int, int]) -> str:
@@ -102,13 +104,17 @@ def _verdict(results: Results, world: str, feedback: str) -> str:
     if ours is None or not rivals:
         return ""
     nearest, lead = rivals[0]
-    where = f"{world}, {feedback}, steps {window_name(window)}"
-    sure = "ahead of" if lead.low > 0 else "behind" if lead.high < 0 else "not separable from"
-    seeds = f"{lead.n} common seed{'s' if lead.n != 1 else ''}"
+    sure = "ahead" if lead.low > 0 else "behind" if lead.high < 0 else "not separable"
+    seeds = f"{lead.n} seed{'s' if lead.n != 1 else ''}"
     return (
-        f"{where}: {results.focus} {number(ours.shown.point)} {interval(ours.shown)} is {sure} the best of the others, "
-        f"{nearest} (paired difference {number(lead.point)} {interval(lead)}, {seeds})."
-    ).replace("  ", " ")
+        f"{world}, {feedback}, steps {window_name(window)}: {results.focus} {_with_interval(ours.shown)}; best of the "
+        f"others, {nearest.agent} {_with_interval(nearest.shown)}; paired difference {_with_interval(lead)} over "
+        f"{seeds}: {sure}."
+    )
+
+
+def _with_interval(estimate: Estimate) -> str:
+    return f"{number(estimate.point)} {interval(estimate)}".strip()
 
 
 def warnings(results: Results) -> list[str]:
@@ -159,47 +165,43 @@ def markdown(results: Results) -> str:
         ]
         for rows in groups:
             by_window = {row.window: row for row in rows}
-            cells = [
-                f"{number(by_window[w].shown.point)} {interval(by_window[w].shown)}".strip() if w in by_window else ""
-                for w in windows
-            ]
+            cells = [_with_interval(by_window[w].shown) if w in by_window else "" for w in windows]
             parts.append(_line([rows[0].agent, rows[0].feedback, str(rows[-1].raw.n), *cells]))
         parts.append("")
     if results.overall:
         parts += ["## All worlds", "", "Interquartile mean over worlds and seeds, last window of each world.", ""]
         parts += [_line(["agent", "feedback", "score"]), _line(["---"] * 3)]
         for (agent, feedback), estimate in sorted(results.overall.items(), key=lambda pair: -pair[1].point):
-            parts.append(_line([agent, feedback, f"{number(estimate.point)} {interval(estimate)}"]))
+            parts.append(_line([agent, feedback, _with_interval(estimate)]))
         parts.append("")
     parts += [f"- Note: {warning}" for warning in warnings(results)]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def terminal(results: Results) -> list[rich.table.Table]:
-    """The result tables for a terminal, one per world."""
-    tables = []
-    for entry in results.study.worlds:
-        groups = ranked(results, entry.label)
-        if not groups:
-            continue
-        windows = results.windows_of(entry.label)
-        unit = "normalised score" if groups[0][-1].mean else "reward"
-        table = rich.table.Table(title=f"{entry.label}: mean {unit} \\[95 % interval] by steps", title_justify="left")
-        table.add_column("agent")
-        table.add_column("feedback")
-        table.add_column("seeds", justify="right")
-        for window in windows:
-            table.add_column(window_name(window), justify="right")
-        table.add_column("steps/s", justify="right")
-        for rows in groups:
-            first = rows[0]
-            by_window = {row.window: row for row in rows}
-            cells = [_terminal_cell(by_window[w].shown) if w in by_window else "" for w in windows]
-            speed = speed_of(results, first.world, first.agent, first.feedback)
-            style = "bold" if first.agent == results.focus else "dim" if first.kind in ("random", "oracle") else ""
-            table.add_row(first.agent, first.feedback, str(rows[-1].raw.n), *cells, f"{speed:,.0f}", style=style)
-        tables.append(table)
-    return tables
+    """The result tables for a terminal, one per world; they fit into 80 columns with three windows."""
+    return [_terminal(results, entry.label) for entry in results.study.worlds if ranked(results, entry.label)]
+
+
+def _terminal(results: Results, world: str) -> rich.table.Table:
+    groups, windows = ranked(results, world), results.windows_of(world)
+    unit = "normalised score" if groups[0][-1].mean else "reward"
+    n = max(rows[-1].raw.n for rows in groups)
+    title = f"{world}: mean {unit} by steps, ± half the 95 % interval, {n} seed{'s' if n != 1 else ''}"
+    table = rich.table.Table(title=title, title_justify="left", title_style="bold", box=rich.box.SIMPLE_HEAD)
+    has_variants = len({feedback for _, _, feedback in results.cells}) > 1
+    for name in ("agent", "feedback") if has_variants else ("agent",):
+        table.add_column(name, no_wrap=True)
+    for name in (*map(window_name, windows), "steps/s"):
+        table.add_column(name, justify="right", no_wrap=True)
+    for rows in groups:
+        first, by_window = rows[0], {row.window: row for row in rows}
+        names = (first.agent, first.feedback) if has_variants else (first.agent,)
+        cells = [_terminal_cell(by_window[w].shown) if w in by_window else "" for w in windows]
+        speed = speed_of(results, world, first.agent, first.feedback)
+        style = "bold" if first.agent == results.focus else "dim" if first.kind in REFERENCES else ""
+        table.add_row(*names, *cells, f"{speed:,.0f}", style=style)
+    return table
 
 
 def speed_of(results: Results, world: str, agent: str, feedback: str) -> float:
@@ -210,7 +212,8 @@ def speed_of(results: Results, world: str, agent: str, feedback: str) -> float:
 
 
 def _terminal_cell(estimate: Estimate) -> str:
-    return f"{number(estimate.point)} [dim]{interval(estimate).replace('[', chr(92) + '[')}[/dim]"
+    half = (estimate.high - estimate.low) / 2
+    return number(estimate.point) + ("" if math.isnan(half) else f" ±{number(half)}")
 
 
 def _line(cells: Sequence[str]) -> str:

@@ -13,13 +13,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 
 @pytest.fixture
-def folder(make_study, tmp_path):
-    """Records of a small study with two variants, done in this process."""
-    small = make_study(feedback=["attributed", "stream"], windows=[[0, 20], [20, 60]])
-    (tmp_path / results.STUDY).write_text(small.to_yaml())
-    for run in runs_of(small):
-        execution.execute(run, tmp_path / records.RUNS)
-    return tmp_path
+def folder(plain_folder):
+    return plain_folder
 
 
 def test_a_score_is_that_of_the_records(folder):
@@ -48,7 +43,7 @@ def test_the_references_are_zero_and_one(folder):
 def test_agents_are_compared_in_the_same_variant_and_with_what_does_not_learn(folder):
     loaded = results.load(folder)
     for feedback in ("attributed", "stream"):
-        assert [agent for agent, _ in loaded.paired("fake", feedback, (20, 60))] == ["random"]
+        assert [row.agent for row, _ in loaded.paired("fake", feedback, (20, 60))] == ["random"]
 
 
 def test_a_report_of_the_same_records_is_the_same(folder):
