@@ -67,8 +67,7 @@ def learning_curves(panels: Sequence[tuple[str, Sequence[Curve]]], colours: dict
         axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)[0]
         for axis, (title, curves) in zip(axes, panels, strict=True):
             _curves(axis, curves, colours)
-            if len(panels) > 1:
-                axis.set_title(title, loc="left", fontsize=10, color="#3C4043")
+            axis.set_title(title, loc="left", fontsize=10, color="#3C4043")
         axes[0].set_ylabel("normalised score" if panels[0][1][0].is_normalised else "reward")
         low, high = _range([curve for _, curves in panels for curve in curves])
         axes[0].set_ylim(low, high)
@@ -136,7 +135,14 @@ def _curves(axis: matplotlib.axes.Axes, curves: Sequence[Curve], colours: dict[s
             gid=f"curve-{number}",
         )
         if curve.kind not in QUIET:
-            axis.fill_between(curve.steps, curve.low, curve.high, color=colours[curve.agent], alpha=0.13, linewidth=0)
+            axis.fill_between(
+                curve.steps,
+                curve.low,
+                curve.high,
+                color=colours[curve.agent],
+                alpha=0.16 if is_focus else 0.08,
+                linewidth=0,
+            )
     axis.set_xlim(0, max(curve.steps[-1] for curve in curves))
     axis.set_xlabel("steps")
     axis.xaxis.set_major_locator(matplotlib.ticker.MaxNLocator(5))
@@ -146,7 +152,7 @@ def _curves(axis: matplotlib.axes.Axes, curves: Sequence[Curve], colours: dict[s
 def _range(curves: Sequence[Curve]) -> tuple[float, float]:
     """Limits that show every curve, but not the whole of a wild interval nor the depths below LEAST_SHOWN."""
     points = np.concatenate([curve.point for curve in curves])
-    low, high = float(points.min()), float(points.max())
+    low, high = float(np.nanmin(points)), float(np.nanmax(points))
     if curves[0].is_normalised:
         low = max(low, LEAST_SHOWN)
     room = 0.06 * (high - low or 1.0)
@@ -156,13 +162,14 @@ def _range(curves: Sequence[Curve]) -> tuple[float, float]:
 def _label_ends(axis: matplotlib.axes.Axes, curves: Sequence[Curve], colours: dict[str, str]) -> None:
     """Labels at the right end of the lines, pushed apart where they would overlap."""
     low, high = axis.get_ylim()
-    ordered = sorted(curves, key=lambda curve: float(curve.point[-1]))
-    wanted = [min(max((float(curve.point[-1]) - low) / (high - low), 0.0), 1.0) for curve in ordered]
+    ends = {curve.agent: float(curve.point[np.isfinite(curve.point)][-1]) for curve in curves}
+    ordered = sorted(curves, key=lambda curve: ends[curve.agent])
+    wanted = [min(max((ends[curve.agent] - low) / (high - low), 0.0), 1.0) for curve in ordered]
     places = _apart(wanted)
     for curve, place in zip(ordered, places, strict=True):
         axis.annotate(
             curve.agent,
-            (float(curve.steps[-1]), max(float(curve.point[-1]), low)),
+            (float(curve.steps[-1]), max(ends[curve.agent], low)),
             (1.025, place),
             textcoords="axes fraction",
             va="center",

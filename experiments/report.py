@@ -12,6 +12,7 @@ from typing import Any
 
 import jinja2
 import markupsafe
+import numpy as np
 
 from .. import __version__
 from . import plots, summary
@@ -136,7 +137,9 @@ def _world(results: Results, world: str, colours: Mapping[str, str]) -> dict[str
 def _figure(results: Results, world: str) -> str:
     """Learning curves of one world, a panel per variant in which somebody learns; "" where nothing was measured."""
     variants = [feedback for feedback in results.study.feedback if _learners(results, world, feedback)]
-    panels = [(f"feedback {feedback}", _panel(results, world, feedback)) for feedback in variants or ["attributed"]]
+    panels = [
+        (f"{world}, feedback {feedback}", _panel(results, world, feedback)) for feedback in variants or ["attributed"]
+    ]
     return plots.learning_curves(panels, _colours(results)) if all(curves for _, curves in panels) else ""
 
 
@@ -156,7 +159,9 @@ def _panel(results: Results, world: str, feedback: str) -> list[Any]:
     return [
         curve
         for curve in results.curves
-        if curve.world == world and len(curve.steps) and (curve.feedback == feedback or curve.kind in NO_LEARNERS)
+        if curve.world == world
+        and np.isfinite(curve.point).any()
+        and (curve.feedback == feedback or curve.kind in NO_LEARNERS)
     ]
 
 

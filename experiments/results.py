@@ -23,7 +23,7 @@ from .statistics import Estimate
 STUDY, PROVENANCE = "study.yaml", "provenance.json"
 FEW_SEEDS = 10  # below, intervals over seeds are rough (DESIGN 5: published claims need as many)
 MOST_BINS, FEWEST_BINS = 40, 4  # of a learning curve
-BIN_STEPS = 100  # shorter bins show noise
+BIN_STEPS = 150  # shorter bins show noise
 SEED = 0  # of all resampling, so that a report of the same records is the same
 
 
@@ -96,7 +96,10 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A learning curve: W bins, their ends in steps, the mean over seeds and its interval."""
+    """A learning curve: W bins, their ends in steps, the mean over seeds and its interval.
+
+    NaN where some seed closed no encounter in a bin: the mean of the others would say too much.
+    """
 
     world: str
     agent: str
@@ -237,10 +240,13 @@ class Results:
         is_normalised = values is not None and bool(np.isfinite(values).any())
         if values is None or not is_normalised:
             values = cell.windows(windows)
-        known = np.isfinite(values).all(axis=0)  # a bin in which some seed closed no encounter says nothing
+        known = np.isfinite(values).all(axis=0)
+        lines = np.full((3, len(windows)), np.nan)
+        if known.any():
+            lines[:, known] = statistics.curve_interval(values[:, known], rng)
         ends = np.array([stop for _, stop in windows], np.int64)
-        point, low, high = statistics.curve_interval(values[:, known], rng)
-        return Curve(cell.world, cell.agent, cell.feedback, cell.kind, ends[known], point, low, high, is_normalised)
+        point, low, high = lines
+        return Curve(cell.world, cell.agent, cell.feedback, cell.kind, ends, point, low, high, is_normalised)
 
 
 def load(folder: Path) -> Results:

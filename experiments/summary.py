@@ -138,6 +138,7 @@ def warnings(results: Results) -> list[str]:
         said.append(
             f"{results.n_foreign} records in the folder belong to another version of the study and are left out."
         )
+    said += _nothing_closed(results)
     if any(row.mean is None for row in results.rows):
         said.append("Some scores are raw rewards: their world has no oracle, or the references coincide there.")
     machines = {
@@ -145,6 +146,22 @@ def warnings(results: Results) -> list[str]:
     }
     if len(machines) > 1:
         said.append("The runs were done on more than one kind of machine or Python; do not compare their speeds.")
+    return said
+
+
+def _nothing_closed(results: Results) -> list[str]:
+    """Runs that have no score in some window, because they ended no encounter there: the worst ones, left out."""
+    scored = {(row.world, row.agent, row.feedback, row.window): row.raw.n for row in results.rows}
+    said = []
+    for (world, agent, feedback), cell in results.cells.items():
+        for window in results.windows_of(world):
+            n = len(cell.seeds) - scored.get((world, agent, feedback, window), 0)
+            if n:
+                boundary = cell.headers[0]["world"]["boundary"]
+                said.append(
+                    f"{agent} ({feedback}) in {world}: {n} of {len(cell.seeds)} runs ended no {boundary} in steps "
+                    f"{window_name(window)} and have no score there; the mean of the others flatters it."
+                )
     return said
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -88,10 +89,19 @@ def test_a_failed_run_is_tried_again(make_study, tmp_path, quiet):
         ({"agents": [{"kind": "best_fixed", "settings": {"action": "twoo"}}]}, "did you mean 'two'"),
     ],
 )
-def test_what_cannot_be_built_is_refused_before_anything_is_run(make_study, tmp_path, quiet, changes, said):
-    with pytest.raises(StudyError, match=said):
-        runner.run_study(make_study(**changes), tmp_path, jobs=1, console=quiet)
+def test_what_cannot_be_built_is_said(make_study, changes, said):
+    assert re.search(said, execution.check([run for run in runs_of(make_study(**changes)) if run.seed == 0]))
+
+
+def test_what_cannot_be_built_is_refused_before_anything_is_run(make_study, fake, tmp_path, quiet):
+    worlds = [{"label": "fake", "id": fake.ID}, {"label": "blue", "id": fake.ID, "kwargs": {"colour": "blue"}}]
+    with pytest.raises(StudyError, match="world `blue`"):
+        runner.run_study(make_study(worlds=worlds), tmp_path, jobs=1, console=quiet)
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_what_can_be_built_is_not_complained_about(make_study):
+    assert execution.check(runs_of(make_study(agents=[{"kind": "fake_world:Bandit"}, {"kind": "linucb"}]))) is None
 
 
 def test_half_written_records_of_a_killed_study_are_removed(make_study, tmp_path, quiet):
