@@ -1,0 +1,76 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+from habitus.envs import pending
+from habitus.envs.contract import NO_DECISION
+
+N_STEPS = 600
+
+
+def book(delays, is_pending, values, is_stream):
+    """Outcomes of a whole run, one decision a step."""
+
+    def step(waiting, decision):
+        number, delay, is_on, value = decision
+        return pending.settle(
+            waiting,
+            pending.Decision(number, jnp.int32(-1), jnp.where(is_on, value, 0), is_on, delay),
+            is_stream=jnp.asarray(is_stream),
+            unit=10,
+            boundary=jnp.asarray(True),
+            signals={},
+        )
+
+    numbers = jnp.arange(len(delays), dtype=jnp.int32)
+    run = jax.jit(lambda *decisions: jax.lax.scan(step, pending.nothing_pending(), decisions)[1])
+    return jax.tree.map(np.asarray, run(numbers, jnp.asarray(delays), jnp.asarray(is_pending), jnp.asarray(values)))
+
+
+def arrivals(outcome):
+    """(step, decision, value) of every listed outcome."""
+    step, slot = np.nonzero(outcome.feedback_id != NO_DECISION)
+    return list(zip(step, outcome.feedback_id[step, slot], outcome.feedback_value[step, slot], strict=True))
+
+
+def reference(delays, is_pending):
+    """The same queue with Python lists."""
+    waiting, listed = [], []
+    for step, (delay, is_on) in enumerate(zip(delays, is_pending, strict=True)):
+        now = [decision for due, decision in sorted(waiting, key=lambda pair: pair[1]) if due <= step]
+        now = now[: pending.FEEDBACK_SLOTS]
+        listed += [(step, decision) for decision in now]
+        waiting = [pair for pair in waiting if pair[1] not in now]
+        if is_on:
+            waiting.append((step + delay, step))
+    return listed
+
+
+def test_the_queue_equals_a_slow_one_in_python():
+    rng = np.random.default_rng(0)
+    delays = rng.integers(pending.MIN_DELAY, pending.MAX_DELAY + 1, N_STEPS).astype(np.int32)
+    is_pending, values = rng.random(N_STEPS) < 0.7, rng.integers(-9, 9, N_STEPS).astype(np.int32)
+    found = arrivals(book(delays, is_pending, values, is_stream=False))
+    assert [(step, decision) for step, decision, _ in found] == reference(delays, is_pending)
+    np.testing.assert_allclose([value for *_, value in found], [values[decision] / 10 for _, decision, _ in found])
+
+
+def test_no_outcome_is_late_even_when_all_fall_due_together():
+    # Decisions 0..80 all want to arrive at step 100: the worst that delays of 20 to 100 allow.
+    delays = np.full(N_STEPS, pending.MAX_DELAY, np.int32)
+    delays[:81] = pending.MAX_DELAY - np.arange(81)
+    found = arrivals(book(delays, np.ones(N_STEPS, bool), np.ones(N_STEPS, np.int32), is_stream=False))
+    assert [decision for _, decision, _ in found] == list(range(N_STEPS - pending.MAX_DELAY))
+    assert max(step - decision for step, decision, _ in found) == pending.MAX_DELAY
+
+
+def test_attributed_pays_at_the_decision_and_stream_on_arrival():
+    delays = np.full(N_STEPS, 30, np.int32)
+    is_pending = np.arange(N_STEPS) == 5
+    values = np.full(N_STEPS, 70, np.int32)
+    attributed = book(delays, is_pending, values, is_stream=False)
+    stream = book(delays, is_pending, values, is_stream=True)
+    expected = np.full(N_STEPS, -0.1, np.float32)
+    np.testing.assert_allclose(attributed.reward, expected + 7.0 * is_pending, rtol=1e-6)
+    np.testing.assert_allclose(stream.reward, expected + 7.0 * (np.arange(N_STEPS) == 35), rtol=1e-6)
+    assert arrivals(attributed) == arrivals(stream) == [(35, 5, 7.0)]
+    np.testing.assert_array_equal(attributed.decision_id, np.where(is_pending, 5, NO_DECISION))
