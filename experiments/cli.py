@@ -211,7 +211,8 @@ def _show(loaded: Results, page: Path) -> None:
     from . import summary
 
     console = rich.console.Console()
-    for table in summary.terminal(loaded):
+    for title, table in summary.terminal(loaded):
+        console.print(f"[bold]{rich.markup.escape(title)}[/]", highlight=False, soft_wrap=True)
         console.print(table)
     for sentence in summary.verdicts(loaded):
         console.print(rich.markup.escape(sentence), highlight=False, soft_wrap=True)

@@ -124,26 +124,33 @@ def make_agent(run: Run, env: gymnasium.Env[Any, Any]) -> Any:
     return agents.make(run.kind, env, seed=run.seed, **settings)
 
 
-def check(runs: Sequence[Run]) -> str | None:
+def check(runs: Sequence[Run]) -> list[str]:
     """Build one world, and in it every agent that the user configured, and throw them away.
 
     Args:
         runs: runs in the same world, one per agent.
 
     Returns:
-        What the world or the agent says about its arguments, or None where all can be built.
+        What the world or its agents say about their arguments; empty where all can be built.
     """
-    place = f"world `{runs[0].world}` ({runs[0].world_id})"
-    try:
-        world = make_world(runs[0])
-        for run in runs:
-            if run.settings or run.kind not in agents.PRESETS:  # PyTorch is not imported only to look
-                place = f"agent `{run.agent}` in world `{run.world}`"
-                make_agent(run, world)
-        world.close()
-    except Exception as error:  # whatever they say about their arguments is for the user
-        return f"{place}: {error or type(error).__name__}"
-    return None
+    complaints, worlds = [], {}
+    for run in runs:
+        if run.feedback not in worlds:
+            try:
+                worlds[run.feedback] = make_world(run)
+            except Exception as error:  # whatever they say about their arguments is for the user
+                return [f"world `{run.world}` ({run.world_id}): {_said(error)}"]
+        if run.settings or run.kind not in agents.PRESETS:  # PyTorch is not imported only to look
+            try:
+                make_agent(run, worlds[run.feedback])
+            except Exception as error:
+                complaints.append(f"agent `{run.agent}` in world `{run.world}`: {_said(error)}")
+    return complaints
+
+
+def _said(error: Exception) -> str:
+    """The text of an error, without what Gymnasium appends to it."""
+    return str(error).split(" was raised from the environment creator")[0] or type(error).__name__
 
 
 @functools.cache

@@ -106,8 +106,11 @@ class Progress:
             spent = self._spent[group]
             n_failed = self._n_of[group] - len(spent)
             note = f", {n_failed} failed" if n_failed else ""
+            count = f"{len(spent)} run{'s' if len(spent) != 1 else ''}{note}"
             each = f"{sum(spent) / len(spent):.1f} s each"
-            self._say(f"[green]done[/]    {world} · {agent} · {feedback}: {len(spent)} runs{note}, {each}")
+            self._say(
+                f"[green]done[/]    {world} · {agent} · {feedback}: {len(spent)} run{'s' if len(spent) != 1 else ''}{note}, {each}"
+            )
 
     def note(self, text: str) -> None:
         """Say something above the bar."""
@@ -121,7 +124,8 @@ class Progress:
         if self._n_failed:
             note += f", {self._n_failed} failed"
         names = sorted({self._runs[run].agent for run in self._share})
-        self._bar.update(self._task, completed=share, description=", ".join(names)[:40] or "starting", note=note)
+        idle = "finishing" if self._n_done else "starting"
+        self._bar.update(self._task, completed=share, description=", ".join(names)[:40] or idle, note=note)
         if not self._console.is_terminal and time.monotonic() - self._said_s > PLAIN_EVERY_S:
             self._said_s = time.monotonic()
             self._console.print(f"{share:4.0%}    {note}", highlight=False)

@@ -166,7 +166,7 @@ class _Workers:
         for run in runs:
             worlds.setdefault(run.world, {}).setdefault(run.agent, run)
         checks = [executor.submit(worker.check, list(agents.values())) for agents in worlds.values()]
-        complaints = [text for future in checks if (text := future.result()) is not None]
+        complaints = [text for future in checks for text in future.result()]
         if complaints:
             raise StudyError("\n".join(complaints))
         self._is_checked = True

@@ -266,13 +266,14 @@ class Study(_Strict):
             )
         if steps is not None:
             change["steps"] = steps
+            change["windows"] = tuple(window for window in self.windows if window[0] < steps)
             change["worlds"] = tuple(w.model_copy(update={"steps": None}) for w in change["worlds"])
         return self.model_copy(update=change)
 
     def to_yaml(self) -> str:
         """The study as a YAML file that reads back as the same study."""
         data = self.model_dump(mode="json", exclude_defaults=True)
-        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120)
+        return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
 
 def load(name_or_path: str | Path) -> Study:

@@ -69,7 +69,7 @@ def complaint(
 def _one(path: str, details: Any, lines: Mapping[KeyPath, int], valid_keys: Mapping[str, Sequence[str]]) -> str:
     location: KeyPath = tuple(details["loc"])
     line = next(lines[location[:n]] for n in range(len(location), -1, -1) if location[:n] in lines)
-    place = f"{path}:{line}: `{_dotted(location)}`" if location else f"{path}:{line}:"
+    place = f"{path}:{line}: `{_dotted(location)}`" if location else f"{path}:{line}"
     received = details["input"]
     match details["type"]:
         case "extra_forbidden":

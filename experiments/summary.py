@@ -195,17 +195,17 @@ def markdown(results: Results) -> str:
     return "\n".join(parts).rstrip() + "\n"
 
 
-def terminal(results: Results) -> list[rich.table.Table]:
-    """The result tables for a terminal, one per world; they fit into 80 columns with three windows."""
+def terminal(results: Results) -> list[tuple[str, rich.table.Table]]:
+    """Title and table of each world for a terminal; with three windows they fit into 80 columns."""
     return [_terminal(results, entry.label) for entry in results.study.worlds if ranked(results, entry.label)]
 
 
-def _terminal(results: Results, world: str) -> rich.table.Table:
+def _terminal(results: Results, world: str) -> tuple[str, rich.table.Table]:
     groups, windows = ranked(results, world), results.windows_of(world)
     unit = "normalised score" if groups[0][-1].mean else "reward"
     n = max(rows[-1].raw.n for rows in groups)
     title = f"{world}: mean {unit} by steps, ± half the 95 % interval, {n} seed{'s' if n != 1 else ''}"
-    table = rich.table.Table(title=title, title_justify="left", title_style="bold", box=rich.box.SIMPLE_HEAD)
+    table = rich.table.Table(box=rich.box.SIMPLE_HEAD)
     has_variants = len({feedback for _, _, feedback in results.cells}) > 1
     for name in ("agent", "feedback") if has_variants else ("agent",):
         table.add_column(name, no_wrap=True)
@@ -218,7 +218,7 @@ def _terminal(results: Results, world: str) -> rich.table.Table:
         speed = speed_of(results, world, first.agent, first.feedback)
         style = "bold" if first.agent == results.focus else "dim" if first.kind in REFERENCES else ""
         table.add_row(*names, *cells, f"{speed:,.0f}", style=style)
-    return table
+    return title, table
 
 
 def speed_of(results: Results, world: str, agent: str, feedback: str) -> float:

@@ -99,8 +99,8 @@ def do(batch: Sequence[Run], runs: Path) -> None:
         _channel.put((run.hash, ending))
 
 
-def check(batch: Sequence[Run]) -> str | None:
-    """Whether a world and its agents can be built; see `execution.check`."""
+def check(batch: Sequence[Run]) -> list[str]:
+    """What is wrong with a world and its agents; see `execution.check`."""
     from . import execution
 
     return execution.check(batch)

@@ -178,6 +178,12 @@ def test_overrides_reach_worlds_that_have_their_own_values(make_study, fake):
     assert [changed.seeds_of(world) for world in changed.worlds] == [(5, 6, 7, 8), (0, 1, 2, 3)]
 
 
+def test_windows_that_fewer_steps_do_not_reach_are_dropped(make_study, tmp_path):
+    shorter = make_study(windows=[[0, 10], [50, 60]]).restricted(steps=40)
+    assert shorter.windows == ((0, 10),)
+    assert load(tmp_path, shorter.to_yaml()) == shorter
+
+
 def test_a_choice_of_agents_keeps_the_references(make_study):
     small = make_study(agents=[{"kind": "linucb"}, {"kind": "dqn"}, {"kind": "rules"}])
     chosen = small.restricted(agents=["rules", "linucb"])
