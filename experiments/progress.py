@@ -108,9 +108,7 @@ class Progress:
             note = f", {n_failed} failed" if n_failed else ""
             count = f"{len(spent)} run{'s' if len(spent) != 1 else ''}{note}"
             each = f"{sum(spent) / len(spent):.1f} s each"
-            self._say(
-                f"[green]done[/]    {world} · {agent} · {feedback}: {len(spent)} run{'s' if len(spent) != 1 else ''}{note}, {each}"
-            )
+            self._say(f"[green]done[/]    {world} · {agent} · {feedback}: {count}, {each}")
 
     def note(self, text: str) -> None:
         """Say something above the bar."""
