@@ -36,21 +36,18 @@ FILE_FORMAT = "habitus.substrate"
 # With declared economics a case is worth deciding only near its break-even probability p, where outcomes have variance
 # p (1 - p); the edges' initial variance follows it (measured on three real tables, prior to this code).
 VARIANCE_PER_OUTCOME_VARIANCE = 0.025
-WITH_ECONOMICS: Mapping[str, Any] = {
-    "noise": 1.0,
-    "eps0": 0.05,
-    "eps_steps": 200.0,
-    "optimism": 0.1,
-    "opinion_prior": 0.3,
-}
+WITH_ECONOMICS: Mapping[str, Any] = {"noise": 1.0, "eps0": 0.05, "eps_steps": 200.0, "opinion_prior": 0.5}
 
 
 class _Attended(NamedTuple):
-    """The observation that the learner's state is about, and what it chose for it."""
+    """The observation that the learner's state is about, and what it chose for it.
+
+    The choice stays on the device until `act` asks for it, so that learning goes on while the caller does other things.
+    """
 
     observation: Any
     features: Features
-    action: int
+    action: jax.Array
 
 
 class Substrate(OnlineAgent):
@@ -134,11 +131,11 @@ class Substrate(OnlineAgent):
         """A new episode starts; outcomes that were still to come are forgotten with the old one."""
         features = self._encode(observation)
         self._buffers, action = self._stepper.begin(self._buffers, self._params, self._row(features))
-        self._attended = _Attended(observation, features, int(action))
+        self._attended = _Attended(observation, features, action)
 
     def act(self, observation: Any) -> int:
         """Choose an action, at times a random one (`Config.eps0`)."""
-        return self._attend(observation).action
+        return int(self._attend(observation).action)
 
     def observe(self, transition: Transition) -> None:
         """Learn from one step and choose the next action, in one compiled call."""
@@ -155,7 +152,8 @@ class Substrate(OnlineAgent):
                 late = float(value) if self._pays_on_arrival else 0.0
                 reward -= late
                 arrived.append((int(arrived_id), late / bound))
-        for outcome in arrived[n_slots:]:
+        n_early = max(0, len(arrived) - n_slots)
+        for outcome in arrived[:n_early]:
             self._buffers = self._stepper.credit(self._buffers, self._params, stepping.outcome_row(*outcome))
         opinion = None
         if self._review is not None:
@@ -169,11 +167,11 @@ class Substrate(OnlineAgent):
             reward=reward / bound,
             is_boundary=bool(transition.terminated or info.get("boundary", False)),
             decision_id=decision_id,
-            feedback=arrived[:n_slots],
+            feedback=arrived[n_early:],
             opinion=opinion,
         )
         self._buffers, action = self._stepper.step(self._buffers, self._params, row)
-        self._attended = _Attended(transition.next_observation, features, int(action))
+        self._attended = _Attended(transition.next_observation, features, action)
 
     def decide(self, observation: Any) -> Decision:
         """The greedy decision for an observation, with all its evidence. Learns nothing, writes nothing."""
@@ -270,7 +268,7 @@ class Substrate(OnlineAgent):
             attended = self._restored(features, observation)
         if attended is None or not _equal(attended.features, features):
             self._buffers, action = self._stepper.attend(self._buffers, self._params, self._row(features))
-            attended = _Attended(observation, features, int(action))
+            attended = _Attended(observation, features, action)
         self._attended = attended
         return attended
 
@@ -278,7 +276,7 @@ class Substrate(OnlineAgent):
         """The choice that a loaded state holds, if it is about `features`."""
         state = self._state()
         stored = Features(np.asarray(state.paths.nodes), np.asarray(state.paths.activation), float(state.paths.stake))
-        return _Attended(observation, features, int(state.action)) if _equal(stored, features) else None
+        return _Attended(observation, features, state.action) if _equal(stored, features) else None
 
     def _read(self, features: Features) -> stepping.Reading:
         quiet = np.zeros(2, np.uint32)

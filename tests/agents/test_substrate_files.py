@@ -1,0 +1,134 @@
+"""Saving and loading: the same agent goes on, and files of other agents are refused."""
+
+import json
+import zipfile
+
+import gymnasium
+import numpy as np
+import pytest
+from habitus import cognition
+from habitus.agents import Substrate, Transition
+
+
+def alive(env, agent, n_steps, observation=None):
+    """Drive an agent by hand from where it is; returns its actions and the last observation."""
+    actions = []
+    if observation is None:
+        observation, info = env.reset(seed=11)
+        agent.begin(observation, info)
+    for _ in range(n_steps):
+        action = agent.act(observation)
+        following, reward, terminated, truncated, info = env.step(action)
+        agent.observe(Transition(observation, action, reward, following, terminated, truncated, info))
+        observation = following
+        actions.append(action)
+    return actions, observation
+
+
+@pytest.mark.parametrize("rule", ["kalman", "nlms"])
+def test_a_loaded_agent_goes_on_as_if_it_had_never_stopped(lanterns, tmp_path, rule):
+    settings = {"rule": rule, "eps0": 0.5, "eps_steps": 1e4}  # explores much, so that random choices would differ
+    whole_env, env = lanterns(delay=20, horizon=10**6), lanterns(delay=20, horizon=10**6)
+    whole = Substrate(whole_env, seed=2, **settings)
+    expected, _ = alive(whole_env, whole, 2_400)
+    first = Substrate(env, seed=2, **settings)
+    before, observation = alive(env, first, 1_300)
+    # outcomes are on their way and an action is chosen at this moment; an equal copy of the observation must do
+    loaded = Substrate.load(first.save(tmp_path / "agent"), env)
+    copied = {name: np.copy(value) for name, value in observation.items()}
+    after, _ = alive(env, loaded, 1_100, copied)
+    assert before + after == expected
+    np.testing.assert_array_equal(loaded.memory.gain, whole.memory.gain)
+    np.testing.assert_array_equal(loaded.memory.last_activated, whole.memory.last_activated)
+    assert loaded.lost_feedback == whole.lost_feedback == {"overwritten": 0, "unmatched": 0}
+
+
+def test_learn_goes_on_after_loading(lanterns, tmp_path):
+    agent = Substrate(lanterns(horizon=500), seed=1, style="exploratory").learn(500)
+    path = agent.save(tmp_path / "agent.zip")
+    loaded = Substrate.load(path, lanterns(horizon=500))
+    assert loaded.num_timesteps == 500
+    assert loaded.style == cognition.STYLES["exploratory"]
+    loaded.learn(500, reset_num_timesteps=False)
+    assert loaded.num_timesteps == 1_000
+    assert loaded.memory.step == 1_000
+
+
+def test_everything_about_an_agent_is_kept(lanterns, tmp_path):
+    env = lanterns()
+    settings = {"masked": ["guest"], "rank": "poles", "credit": "stream", "kind_variance": {"rank": 0.5}, "noise": 0.4}
+    agent = Substrate(env, seed=3, style={"risk": 0.25}, **settings).learn(60)
+    loaded = Substrate.load(agent.save(tmp_path / "a.zip"), env)
+    assert loaded.config == agent.config
+    assert (loaded.style, loaded.credit, loaded.seed) == (agent.style, "stream", 3)
+    assert loaded.memory.labels == agent.memory.labels
+    observation, _ = env.reset(seed=0)
+    assert loaded.decide(observation) == agent.decide(observation)
+    assert loaded.save(tmp_path / "b.zip").read_bytes() == (tmp_path / "a.zip").read_bytes()
+
+
+def test_a_suffix_is_added_where_there_is_none(lanterns, tmp_path):
+    agent = Substrate(lanterns())
+    assert agent.save(tmp_path / "agent") == tmp_path / "agent.zip"
+    assert agent.save(str(tmp_path / "agent.memory")) == tmp_path / "agent.memory"
+
+
+@pytest.mark.parametrize("damage", ["flip", "cut", "text"])
+def test_a_damaged_file_is_refused(lanterns, tmp_path, damage):
+    env = lanterns()
+    path = Substrate(env).learn(30).save(tmp_path / "agent.zip")
+    content = bytearray(path.read_bytes())
+    if damage == "flip":
+        content[len(content) // 2] ^= 1
+    path.write_bytes({"flip": content, "cut": content[:5_000], "text": b"agent"}[damage])
+    with pytest.raises(cognition.DamagedFileError, match=rf"{path.name}"):
+        Substrate.load(path, env)
+
+
+def edited(path, change):
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    header = json.loads(members["header.json"])
+    change(header)
+    members["header.json"] = json.dumps(header).encode()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, member in members.items():
+            archive.writestr(name, member)
+
+
+def test_a_newer_file_is_refused(lanterns, tmp_path):
+    path = Substrate(lanterns()).save(tmp_path / "agent.zip")
+    edited(path, lambda header: header.update(schema=2))
+    with pytest.raises(cognition.NewerFileError, match="schema 2"):
+        Substrate.load(path, lanterns())
+
+
+def test_a_file_of_something_else_is_refused(lanterns, tmp_path):
+    path = Substrate(lanterns()).save(tmp_path / "agent.zip")
+    edited(path, lambda header: header["header"].update(format="cookbook"))
+    with pytest.raises(cognition.MismatchError, match=r"holds 'cookbook', expected 'habitus.substrate'"):
+        Substrate.load(path, lanterns())
+
+
+def test_an_environment_with_other_observations_or_actions_is_refused(lanterns, schema, tmp_path):
+    path = Substrate(lanterns()).save(tmp_path / "agent.zip")
+    with pytest.raises(cognition.MismatchError, match=r"other `observation_space`: it is Dict\(.*has Discrete\(16\)"):
+        Substrate.load(path, gymnasium.make("FrozenLake-v1"))
+    renamed = lanterns()
+    renamed.schema = schema(actions=("pull red", "push green", "pull blue"))
+    with pytest.raises(cognition.MismatchError, match=r"`actions`: entry 1 of 3 is 'pull green', .*have 'push green'"):
+        Substrate.load(path, renamed)
+
+
+def test_an_environment_with_other_nodes_is_refused(lanterns, schema, tmp_path):
+    path = Substrate(lanterns()).save(tmp_path / "agent.zip")
+    other = lanterns()
+    fields = schema().fields
+    other.schema = schema(fields=(type(fields[0])("colour", labels=("red", "green", "violet")), *fields[1:]))
+    with pytest.raises(cognition.MismatchError, match=r"`nodes`: entry 3 of .* 'colour = blue', .* 'colour = violet'"):
+        Substrate.load(path, other)
+
+
+def test_a_missing_file_is_missing(lanterns, tmp_path):
+    with pytest.raises(FileNotFoundError):
+        Substrate.load(tmp_path / "none.zip", lanterns())
