@@ -16,6 +16,7 @@ from .contract import NO_DECISION, STATUS_LABELS, Field, Schema
 WIDTH = 64  # characters of the text card
 PICTURE_INCHES, PICTURE_DPI = (8.0, 5.0), 100
 N_EVENTS = 6  # latest events shown
+N_VALUE_CHARACTERS = 24  # of a value in the picture, so that it does not reach the second column
 KNOWN = STATUS_LABELS[0]
 
 
@@ -110,7 +111,7 @@ def picture(card: Card) -> NDArray[np.uint8]:
     for number, (name, value) in enumerate(card.rows):
         height = 0.82 - line * number
         figure.text(0.04, height, name, fontsize=min(10, 200 * line), color="0.35")
-        figure.text(0.25, height, value, fontsize=min(10, 200 * line), weight="bold")
+        figure.text(0.25, height, value[:N_VALUE_CHARACTERS], fontsize=min(10, 200 * line), weight="bold")
     figure.text(0.48, 0.82, "last decision", fontsize=9, color="0.35")
     figure.text(0.48, 0.775, card.decision, fontsize=10, weight="bold")
     figure.text(0.48, 0.715, "outcomes that arrived last", fontsize=9, color="0.35")

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -68,7 +67,7 @@ def test_stepped_scanned_and_vmapped_episodes_agree_bit_by_bit(make, kind):
     world = make(kind, regime="drift", horizon=400).world
     n_worlds, n_steps, n_stepped = 3, 300, 40
     params = world.params
-    actions = jax.random.randint(jax.random.key(1), (n_steps,), 0, 5, jnp.int32)
+    actions = np.random.default_rng(1).integers(5, size=n_steps, dtype=np.int32)
 
     def step(state, decision):
         key, action = decision
@@ -81,12 +80,13 @@ def test_stepped_scanned_and_vmapped_episodes_agree_bit_by_bit(make, kind):
         return state, jax.lax.scan(step, state, (jax.random.split(steps_key, n_steps), actions))[1]
 
     keys = jax.random.split(jax.random.key(0), n_worlds)
-    _, together = jax.jit(jax.vmap(episode))(keys)
+    together = jax.tree.map(np.asarray, jax.jit(jax.vmap(episode))(keys)[1])
     single, stepped = jax.jit(episode), jax.jit(step)
     for index, key in enumerate(keys):
         state, alone = single(key)
+        alone = jax.tree.map(np.asarray, alone)
         jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one, all_[index]), alone, together)  # noqa: B023
-    step_keys = jax.random.split(jax.random.split(key)[1], n_steps)
+    step_keys = list(jax.random.split(jax.random.split(keys[-1])[1], n_steps)[:n_stepped])
     for number in range(n_stepped):
         state, now = stepped(state, (step_keys[number], actions[number]))
         jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one, all_[number]), now, alone)  # noqa: B023
