@@ -16,7 +16,7 @@ import numpy as np
 
 from .. import __version__
 from . import plots, summary
-from .results import Results, Row
+from .results import Cell, Results, Row
 from .statistics import Estimate
 from .study import NO_LEARNERS
 
@@ -217,26 +217,32 @@ def _costs(results: Results) -> list[dict[str, Any]]:
 
 
 def _decision(results: Results) -> dict[str, Any] | None:
-    """The last decision of the focus agent's first run, where it explains itself; else of any agent that does."""
-    cells = sorted(results.cells.values(), key=lambda cell: cell.agent != results.focus)
-    for cell in reversed([cell for cell in cells if cell.agent == cells[0].agent]) if cells else ():
-        for seed, head in zip(cell.seeds, cell.headers, strict=True):
-            if decision := head.get("decision"):
-                return _drawn(decision, cell.world, cell.agent, seed, results)
-    return None
+    """Of the last decisions of the focus agent's runs, the one with the largest score; else of any other agent."""
+    found = [
+        (cell.agent == results.focus, abs(decision["score"]), decision, cell, seed)
+        for cell in results.cells.values()
+        for seed, head in zip(cell.seeds, cell.headers, strict=True)
+        if (decision := head.get("decision"))
+    ]
+    if not found:
+        return None
+    *_, decision, cell, seed = max(found, key=lambda one: one[:2])
+    return _drawn(decision, cell, seed, results)
 
 
-def _drawn(decision: Mapping[str, Any], world: str, agent: str, seed: int, results: Results) -> dict[str, Any]:
+def _drawn(decision: Mapping[str, Any], cell: Cell, seed: int, results: Results) -> dict[str, Any]:
     paths = sorted(((p["label"], p["contribution"]) for p in decision["paths"]), key=lambda path: -abs(path[1]))
     shown, rest = paths[:N_BARS], paths[N_BARS:]
     if rest:
         shown.append((f"{len(rest)} more paths together", sum(value for _, value in rest)))
     title = f"score of “{decision['choice']}” = {summary.number(decision['score'], 3)}"
-    options = ["--world", world, "--agent", agent, "--seed", str(seed), "--step", str(decision["step"])]
+    options = ["--world", cell.world, "--agent", cell.agent, "--feedback", cell.feedback, "--seed", str(seed)]
+    options += ["--step", str(decision["step"])]
     return {
         **decision,
-        "world": world,
-        "agent": agent,
+        "world": cell.world,
+        "agent": cell.agent,
+        "feedback": cell.feedback,
         "seed": seed,
         "command": shlex.join(["habitus", "explain", str(results.folder), *options]),
         "bars": markupsafe.Markup(plots.evidence(shown, title)) if shown else "",

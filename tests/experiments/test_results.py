@@ -1,6 +1,7 @@
 """Records put together: the numbers of a table follow from the records, by hand."""
 
 import csv
+import dataclasses
 import io
 import shutil
 
@@ -67,6 +68,22 @@ def test_records_of_another_study_are_not_averaged_in(folder, make_study):
     loaded = results.load(folder)
     assert loaded.n_foreign == 3
     assert loaded.cells["fake", "bandit", "attributed"].score.shape == (3, 60)
+
+
+def test_a_run_that_closed_nothing_has_no_score_and_is_spoken_of(folder):
+    loaded = results.load(folder)
+    key = ("fake", "bandit", "attributed")
+    boundary = loaded.cells[key].boundary.copy()
+    boundary[1, 20:60] = False
+    cells = {**loaded.cells, key: dataclasses.replace(loaded.cells[key], boundary=boundary)}
+    changed = dataclasses.replace(loaded, cells=cells)
+    assert set(changed.row(*key, (20, 60)).values) == {0, 2}
+    assert set(changed.row(*key, (0, 20)).values) == {0, 1, 2}
+    [said] = [warning for warning in summary.warnings(changed) if "have no score there" in warning]
+    assert said.startswith("bandit (attributed) in fake: 1 of 3 runs ended no case in steps 20-60")
+    curve = next(c for c in changed.curves if (c.agent, c.feedback) == ("bandit", "attributed"))
+    assert np.isnan(curve.point).any()
+    assert "nan" not in report.html(changed).split("<script>")[0].lower()
 
 
 @pytest.mark.parametrize("empty", [True, False])
