@@ -66,10 +66,8 @@ def test_without_boundaries_the_long_episode_is_shown_as_it_is(lanterns):
     assert [view.step(0)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
 
 
-def test_the_variant_sets_discount_and_boundaries_unless_they_are_given(lanterns):
+def test_the_variant_sets_the_discount_unless_it_is_given(lanterns):
     attributed, stream = DeepAgent(lanterns()), DeepAgent(lanterns(9, "stream"), credit="stream")
-    assert attributed._view._terminates
-    assert not stream._view._terminates
     assert attributed.model.gamma < stream.model.gamma
     assert DeepAgent(lanterns(), gamma=0.5).model.gamma == 0.5
 

@@ -84,7 +84,7 @@ def test_forgetting_gives_back_the_uncertainty_of_what_is_not_tried():
 
 
 def test_chooses_the_highest_upper_bound(lanterns):
-    agent = LinUCB(lanterns(), alpha=1.0)
+    agent = LinUCB(lanterns(), alpha=1.0, ridge=1.0)
     for action, reward in ((0, 0.3), (1, 0.4)):
         for _ in range(4):
             agent.observe(step(seen(0), action, reward, seen(0), boundary=True))
@@ -181,7 +181,7 @@ def test_rewards_are_learnt_per_stake_and_count_by_the_stake(schema):
 @pytest.mark.parametrize("delay", [0, 7])
 @pytest.mark.parametrize("forgetting", [1.0, 0.999])
 def test_learns_the_levers(lanterns, score, delay, forgetting):
-    assert score(LinUCB(lanterns(delay), alpha=0.3, forgetting=forgetting), 1_500) > 0.9
+    assert score(LinUCB(lanterns(delay), alpha=0.5, ridge=1.0, forgetting=forgetting), 1_500) > 0.9
 
 
 def test_a_delayed_stream_teaches_nothing(lanterns, score):
