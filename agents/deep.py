@@ -66,9 +66,9 @@ ALGORITHMS: Mapping[str, _Algorithm] = {
         {"policy_kwargs": {"net_arch": [64], "lstm_hidden_size": 64}, **_ROLLOUT, "n_steps": 128, "n_epochs": 4},
     ),
 }
-# Discount by variant. Attributed: decisions are close to a bandit, a request is worth one step of foresight. Stream: an
-# outcome comes 20 to 100 steps late, and a smaller discount could not reach back to its decision.
-_GAMMA: Mapping[str, float] = {"attributed": 0.5, "stream": 0.99}
+# Where a world pays the outcome at its decision, and what follows an encounter owes nothing to it, decisions are close
+# to a bandit and one step of foresight is enough. An outcome that comes 20 to 100 steps late needs one that reaches it.
+GAMMA_NEAR, GAMMA_FAR = 0.5, 0.99
 # settings of stable-baselines3 that this adapter decides itself
 _OWN = ("self", "env", "seed", "_init_setup_model")
 
@@ -85,7 +85,8 @@ class DeepAgent(OnlineAgent):
         env: environment with a Discrete action space.
         algorithm: one of `ALGORITHMS`.
         seed: seed of the algorithm and of the environment's first reset.
-        credit: the variant that the world plays; it sets the default of `gamma`, .5 or .99.
+        credit: the variant that the world plays; the default of `gamma` is .99 for "stream" and where the
+            environment declares no schema, .5 otherwise.
         boundary_terminates: show the end of an encounter as the end of an episode, so that nothing is bootstrapped
             over it; the environment itself goes on.
         previous: add the previous action (one-hot) and reward to the observation.
@@ -128,7 +129,7 @@ class DeepAgent(OnlineAgent):
         self._globals = _OwnGlobals()
         self.algorithm = algorithm
         constructor, settings = _resolve(algorithm, hyperparameters)
-        settings.setdefault("gamma", _GAMMA[credit])
+        settings.setdefault("gamma", GAMMA_FAR if schema is None or credit == "stream" else GAMMA_NEAR)
         with self._globals.swapped_in():
             self.model: BaseAlgorithm = constructor(env=self._view, seed=seed, **settings)
 

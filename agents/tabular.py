@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -23,6 +23,14 @@ from .features import FeatureEncoder
 from .online import OnlineAgent
 
 Key = tuple[int, ...]
+
+
+class _Case(NamedTuple):
+    """A decision that is to be learnt."""
+
+    key: Key
+    stake: float
+    action: int
 
 
 class TabularQ(OnlineAgent):
@@ -40,12 +48,13 @@ class TabularQ(OnlineAgent):
         fields: names of the fields of the key; overrides the default choice.
         max_states: bound on the number of cells of the default choice.
         entity: add the declared entity field to the key.
-        optimism: initial value of every cell and action, in units of reward.
+        optimism: initial value of every cell and action, in units of reward per stake.
         alpha: floor of the step size, in (0, 1].
         epsilon: probability of a uniform action at the start.
         epsilon_floor: least probability of a uniform action.
         epsilon_steps: steps after which the probability has halved.
         gamma: discount per step within an encounter, in [0, 1].
+        use_stake: learn rewards per unit of the declared stake.
 
     Raises:
         ValueError: a field or setting that does not exist or fit, with what was expected.
@@ -58,14 +67,15 @@ class TabularQ(OnlineAgent):
         seed: int = 0,
         credit: Credit = "attributed",
         fields: Sequence[str] | None = None,
-        max_states: int = 100,
+        max_states: int = 30,
         entity: bool = False,
         optimism: float = 0.0,
         alpha: float = 0.05,
-        epsilon: float = 0.3,
+        epsilon: float = 0.1,
         epsilon_floor: float = 0.02,
-        epsilon_steps: float = 2000.0,
-        gamma: float = 0.95,
+        epsilon_steps: float = 500.0,
+        gamma: float = 0.9,
+        use_stake: bool = True,
     ) -> None:
         super().__init__(env, seed=seed)
         shares = {"epsilon": epsilon, "epsilon_floor": epsilon_floor, "gamma": gamma}
@@ -84,8 +94,9 @@ class TabularQ(OnlineAgent):
         statuses = {field.status for field in schema.fields if field.name in self.fields} if schema else set()
         masked = [name for name in everything.cells if name not in self.fields and name not in statuses]
         self._encoder = FeatureEncoder(env.observation_space, schema, rank="none", masked=masked)
-        self._ledger: Ledger[tuple[Key, int]] = Ledger(credit, schema)
+        self._ledger: Ledger[_Case] = Ledger(credit, schema)
         self.alpha, self.gamma, self.optimism = alpha, gamma, optimism
+        self._use_stake = use_stake
         self._epsilon = (epsilon, epsilon_floor, epsilon_steps)
         self._rng = np.random.default_rng(seed)
         self._n_acts = 0
@@ -108,31 +119,34 @@ class TabularQ(OnlineAgent):
 
     def observe(self, transition: Transition) -> None:
         """Update the cells whose reward is complete."""
-        case = (self._key(transition.observation), transition.action)
+        case = _Case(*self._cell(transition.observation), transition.action)
         settled = self._ledger.settle(case, transition)
         if settled.now is not None:
             ends = transition.terminated or transition.info.get("boundary", False)
             follow = 0.0 if ends else self.gamma * float(self.values(transition.next_observation).max())
-            self._update(*case, settled.now + follow)
-        for (key, action), reward in settled.late:
-            self._update(key, action, reward)
+            self._update(case, settled.now + follow)
+        for earlier, reward in settled.late:
+            self._update(earlier, reward)
 
     def values(self, observation: Any) -> npt.NDArray[np.float64]:
-        """[A] f64: current estimates of the cell that the observation falls into."""
-        known = self._values.get(self._key(observation))
-        return np.full(self.n_actions, self.optimism) if known is None else known.copy()
+        """[A] f64: current estimates of the cell that the observation falls into, in units of reward."""
+        key, stake = self._cell(observation)
+        known = self._values.get(key)
+        return stake * (np.full(self.n_actions, self.optimism) if known is None else known)
 
     def _greedy(self, observation: Any) -> int:
         return int(np.argmax(self.values(observation)))
 
-    def _key(self, observation: Any) -> Key:
-        return tuple(self._encoder.encode(observation).index.tolist())
+    def _cell(self, observation: Any) -> tuple[Key, float]:
+        features = self._encoder.encode(observation)
+        return tuple(features.index.tolist()), features.stake if self._use_stake else 1.0
 
-    def _update(self, key: Key, action: int, target: float) -> None:
-        values = self._values.setdefault(key, np.full(self.n_actions, self.optimism))
-        counts = self._counts.setdefault(key, np.zeros(self.n_actions, np.int64))
-        counts[action] += 1
-        values[action] += max(1.0 / counts[action], self.alpha) * (target - values[action])
+    def _update(self, case: _Case, reward: float) -> None:
+        values = self._values.setdefault(case.key, np.full(self.n_actions, self.optimism))
+        counts = self._counts.setdefault(case.key, np.zeros(self.n_actions, np.int64))
+        counts[case.action] += 1
+        step_size = max(1.0 / counts[case.action], self.alpha)
+        values[case.action] += step_size * (reward / case.stake - values[case.action])
 
 
 def _key_fields(

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from habitus.agents.base import Transition
 from habitus.agents.tabular import TabularQ
+from habitus.envs import contract
 
 
 def seen(colour, shade=0.1, guest=0):
@@ -13,6 +14,21 @@ def seen(colour, shade=0.1, guest=0):
 
 def step(before, action, reward, after, **info):
     return Transition(before, action, reward, after, False, False, {"decision_id": -1, "feedback": [], **info})
+
+
+class SpacesOnly:
+    """Not an environment to act in: a bet of a known size on one of two horses."""
+
+    def __init__(self, schema):
+        self.schema = schema
+        self.action_space = gymnasium.spaces.Discrete(3)
+        self.observation_space = gymnasium.spaces.Dict(
+            {"bet": gymnasium.spaces.Box(0.2, 3.0, (1,), np.float32), "horse": gymnasium.spaces.Discrete(2)}
+        )
+
+
+def bet(size):
+    return {"bet": np.array([size], np.float32), "horse": np.int64(0)}
 
 
 def test_updates_by_hand(lanterns):
@@ -27,6 +43,17 @@ def test_updates_by_hand(lanterns):
     # within an encounter: y = -.1 + .5 * max Q(colour 0) = -.1 + .5 * .45
     agent.observe(step(seen(2), 0, -0.1, seen(0), boundary=False))
     np.testing.assert_allclose(agent.values(seen(2)), [0.125, 0, 0], atol=1e-15)
+
+
+def test_rewards_are_learnt_per_stake(schema):
+    fields = (contract.Field("bet", low=0.2, high=3.0), contract.Field("horse", labels=("bay", "grey")))
+    env = SpacesOnly(schema(fields=fields, stake_field="bet", entity_field=None))
+    agent, raw = TabularQ(env), TabularQ(env, use_stake=False)
+    for one in (agent, raw):
+        one.observe(step(bet(2.0), 0, 1.0, bet(1.0), boundary=True))  # .5 per stake
+        one.observe(step(bet(0.5), 0, 0.5, bet(1.0), boundary=True))  # 1 per stake
+    assert agent.values(bet(2.0))[0] == 2.0 * 0.75
+    assert raw.values(bet(2.0))[0] == 0.75
 
 
 def test_nothing_is_bootstrapped_over_a_terminal_step_but_over_a_truncated_one(lanterns):
