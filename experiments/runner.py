@@ -7,12 +7,16 @@ batches go first, so that no long one is left over at the end.
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import multiprocessing
 import os
-from collections.abc import Sequence
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import rich.console
@@ -74,9 +78,33 @@ def run_study(
     failed: list[tuple[Run, str]] = []
     if pending:
         jobs = jobs or os.cpu_count() or 1
-        with Progress(pending, jobs, console) as progress:
-            _Workers(pending, runs_folder, jobs, progress, failed).run()
+        with _noted_interrupt() as is_interrupted, Progress(pending, jobs, console) as progress:
+            _Workers(pending, runs_folder, jobs, progress, failed, is_interrupted).run()
     return Outcome(len(planned), n_skipped, tuple(failed))
+
+
+@contextlib.contextmanager
+def _noted_interrupt() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C is noted and acted upon between two events, so that it cannot fall into the middle of one.
+
+    A second Ctrl-C acts at once. Where interrupts are ignored (a background job) or arrive elsewhere (another thread),
+    nothing is changed.
+    """
+    noted = threading.Event()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+        yield noted.is_set
+        return
+
+    def note(number: int, frame: FrameType | None) -> None:
+        noted.set()
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield noted.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _is_done(run: Run, runs: Path, console: rich.console.Console) -> bool:
@@ -106,10 +134,17 @@ class _Workers:
     """Worker processes for the runs that are still to do; survives the death of a worker."""
 
     def __init__(
-        self, pending: Sequence[Run], folder: Path, jobs: int, progress: Progress, failed: list[tuple[Run, str]]
+        self,
+        pending: Sequence[Run],
+        folder: Path,
+        jobs: int,
+        progress: Progress,
+        failed: list[tuple[Run, str]],
+        is_interrupted: Callable[[], bool],
     ) -> None:
         self._left = {run.hash: run for run in pending}
         self._folder, self._jobs, self._progress, self._failed = folder, jobs, progress, failed
+        self._is_interrupted = is_interrupted
         self._under_way: set[str] = set()
         self._is_checked = False
 
@@ -143,22 +178,15 @@ class _Workers:
                 min(jobs, len(runs)), mp_context=context, initializer=worker.begin, initargs=(channel, stop)
             )
             try:
-                self._check(executor, runs)
+                self._check(executor, runs, channel)
                 futures = {executor.submit(worker.do, batch, self._folder) for batch in batches_of(runs, jobs)}
-                while futures:
-                    done, futures = concurrent.futures.wait(futures, timeout=POLL_S)
-                    self._listen(channel)
-                    self._progress.show()
-                    for future in done:
-                        future.result()
-            except KeyboardInterrupt:
-                raise Interrupted from None
+                self._wait(futures, channel)
             finally:
                 stop.set()
                 executor.shutdown(wait=True, cancel_futures=True)
                 self._listen(channel)
 
-    def _check(self, executor: concurrent.futures.ProcessPoolExecutor, runs: list[Run]) -> None:
+    def _check(self, executor: concurrent.futures.ProcessPoolExecutor, runs: list[Run], channel: Any) -> None:
         """Refuse a study whose worlds or agents cannot be built, before hundreds of runs fail for the same reason."""
         if self._is_checked:
             return
@@ -166,10 +194,22 @@ class _Workers:
         for run in runs:
             worlds.setdefault(run.world, {}).setdefault(run.agent, run)
         checks = [executor.submit(worker.check, list(agents.values())) for agents in worlds.values()]
+        self._wait(set(checks), channel)
         complaints = [text for future in checks for text in future.result()]
         if complaints:
             raise StudyError("\n".join(complaints))
         self._is_checked = True
+
+    def _wait(self, futures: set[concurrent.futures.Future[Any]], channel: Any) -> None:
+        """Until all are done; shows progress meanwhile."""
+        while futures:
+            done, futures = concurrent.futures.wait(futures, timeout=POLL_S)
+            self._listen(channel)
+            self._progress.show()
+            for future in done:
+                future.result()
+            if self._is_interrupted():
+                raise Interrupted
 
     def _listen(self, channel: Any) -> None:
         while not channel.empty():
