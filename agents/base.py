@@ -27,8 +27,8 @@ class Transition(NamedTuple):
 class Agent(Protocol):
     """The whole interface that a study needs.
 
-    Constructed as `Class(env, seed=..., **settings)`. It may read `env.observation_space`, `env.action_space` and, where
-    the world declares one, `env.unwrapped.schema`; nothing else of the environment.
+    Constructed as `Class(env, seed=..., **settings)`. It may read `env.observation_space`, `env.action_space` and,
+    where the world declares one, `env.unwrapped.schema`; nothing else of the environment.
     """
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:

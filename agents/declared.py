@@ -97,13 +97,14 @@ def schema_of(env: Any) -> DeclaredSchema | None:
 def verdict_value(review: DeclaredReview, verdict: str) -> float | None:
     """Unbiased estimate of what `review.about` would have paid, per unit of stake, from a reviewer's verdict.
 
-    With v = 1 for a bad verdict and r the reliability, E[(v - (1 - r)) / (2 r - 1)] is 1 for a bad and 0 for a good case,
-    so that gain - (gain + loss) times it has the right mean for both.
+    With v = 1 for a bad verdict and r the reliability, E[(v - (1 - r)) / (2 r - 1)] is 1 for a bad and 0 for a good
+    case, so that gain - (gain + loss) times it has the right mean for both.
 
     Returns:
         The estimate, or None when there was no verdict.
     """
     if verdict not in (review.good, review.bad):
         return None
-    is_bad = float(verdict == review.bad)
-    return review.gain - (review.gain + review.loss) * (is_bad - (1 - review.reliability)) / (2 * review.reliability - 1)
+    error = 1.0 - review.reliability
+    badness = (float(verdict == review.bad) - error) / (1.0 - 2.0 * error)
+    return review.gain - (review.gain + review.loss) * badness

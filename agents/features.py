@@ -1,12 +1,14 @@
 """From an observation to the context nodes that it switches on.
 
-Every learner of this folder sees an observation through this encoder, so that a comparison is one of learning and not of
-feature engineering: `encode` gives the active nodes for the sparse learners, `dense` the same as one vector for networks.
+Every learner of this folder sees an observation through this encoder, so that a comparison is one of learning and not
+of feature engineering: `encode` gives the active nodes for the sparse learners, `dense` the same as one vector for
+networks.
 """
 
 from __future__ import annotations
 
 import bisect
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -24,13 +26,13 @@ class Features(NamedTuple):
     """Nodes that an observation switches on.
 
     Attributes:
-        index: [P] i32, node numbers; distinct, except that a switched-off path may repeat a node with value 0.
-        value: [P] f32, activation: 1 for an observed category; a rank lies in [-1, 1]; 0 switches the path off.
+        nodes: [P] i32, node numbers; distinct, except that a switched-off path may repeat a node with activation 0.
+        activation: [P] f32: 1 for an observed category; a rank lies in [-1, 1]; 0 switches the path off.
         stake: what outcomes are proportional to in this case, 1 where nothing is declared.
     """
 
-    index: npt.NDArray[np.int32]
-    value: npt.NDArray[np.float32]
+    nodes: npt.NDArray[np.int32]
+    activation: npt.NDArray[np.float32]
     stake: float
 
 
@@ -80,9 +82,10 @@ class FeatureEncoder:
 
     Node 0 is the bias, always on. A category has a node per label. A number has a node per bin between its declared
     quantile edges (uniform bins of its bounds without a declaration) and, with `rank`, one node that carries 2 rank - 1
-    ("signed") or two that carry its positive and negative part ("poles"); where its status is not "known", only the node
-    of that status is on. The declared entity field has a node per entity, code 0 (unknown) is off. A declared stake gives
-    a node with value 1 / stake, which lets a flat fee be learnt beside outcomes that grow with the stake.
+    ("signed") or two that carry its positive and negative part ("poles"); where its status is not "known", only the
+    node of that status is on. The declared entity field has a node per entity, code 0 (unknown) is off. A declared
+    stake gives a node with activation 1 / stake, which lets a flat fee be learnt beside outcomes that grow with the
+    stake.
 
     Args:
         observation_space: Dict of Discrete and Box(1,) entries, Discrete, MultiDiscrete, MultiBinary, or a flat Box.
@@ -153,10 +156,10 @@ class FeatureEncoder:
         return Features(np.array(index, np.int32), np.array(value, np.float32), stake)
 
     def dense(self, observation: Any) -> npt.NDArray[np.float32]:
-        """[N - 1] f32: the same information as one vector; the bias is left out and the stake stands for its inverse."""
+        """[N - 1] f32: the same as one vector; the bias is left out and the stake stands for its inverse."""
         features = self.encode(observation)
         vector = np.zeros(self.n_nodes, np.float32)
-        np.add.at(vector, features.index, features.value)
+        np.add.at(vector, features.nodes, features.activation)
         if self._stake_field is not None:
             vector[-1] = features.stake
         return vector[1:]
@@ -202,11 +205,12 @@ class FeatureEncoder:
         shown = [f"{edge:.4g}" for edge in edges]
         self._labels += [
             f"{name} < {shown[0]}",
-            *(f"{left} <= {name} < {right}" for left, right in zip(shown, shown[1:], strict=False)),
+            *(f"{left} <= {name} < {right}" for left, right in itertools.pairwise(shown)),
             f"{name} >= {shown[-1]}",
         ]
         self._kinds += ["context"] * number.n_bins
-        self._labels += {"signed": [f"{name}: rank"], "poles": [f"{name}: low", f"{name}: high"], "none": []}[self._rank]
+        ranks = {"signed": [f"{name}: rank"], "poles": [f"{name}: low", f"{name}: high"], "none": []}
+        self._labels += ranks[self._rank]
         self._kinds += ["rank"] * number.n_rank
 
     def _entries(self, space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:

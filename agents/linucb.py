@@ -56,17 +56,17 @@ class RidgeModels:
 
     def mean(self, features: Features) -> FloatArray:
         """[M] predictions x.w."""
-        return np.asarray(self.weights[:, features.index] @ features.value.astype(np.float64))
+        return np.asarray(self.weights[:, features.nodes] @ features.activation.astype(np.float64))
 
     def variance(self, features: Features) -> FloatArray:
         """[M] uncertainties x' P^-1 x, in units of the variance of an observation."""
-        index, value = features.index, features.value.astype(np.float64)
+        index, value = features.nodes, features.activation.astype(np.float64)
         block = self.inverse[:, index[:, None], index[None, :]]
         return np.maximum(np.asarray((block @ value) @ value), 0.0)
 
     def update(self, model: int, features: Features, target: float, weight: float = 1.0) -> None:
         """Add one observation with its weight (Sherman-Morrison: the inverse of P + weight x x')."""
-        index, value = features.index, features.value.astype(np.float64)
+        index, value = features.nodes, features.activation.astype(np.float64)
         inverse, weights = self.inverse[model], self.weights[model]
         direction = value @ inverse[index]  # P^-1 x; the inverse is symmetric
         scale = weight / (1.0 + weight * float(direction[index] @ value))

@@ -1,7 +1,7 @@
 """The loop in which an agent lives: act, see what came of it, learn, go on.
 
-There is no separate training phase: an agent is scored while it learns. `run` drives any object with the three methods of
-`Agent`; `OnlineAgent` gives a learner of this package the same loop as a method, in stable-baselines3's signature.
+There is no separate training phase: an agent is scored while it learns. `run` drives any object with the three methods
+of `Agent`; `OnlineAgent` gives a learner of this package the same loop as a method, in stable-baselines3's signature.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class OnlineAgent:
             ValueError: no environment, or a number of steps below 1.
         """
         if self.env is None:
-            raise ValueError("`env` is missing; load the agent with an environment, `load(path, env)`, to let it learn.")
+            raise ValueError("`env` is missing; load the agent with an environment, `load(path, env)`, to go on.")
         if total_timesteps < 1:
             raise ValueError(f"`total_timesteps` must be at least 1, got {total_timesteps}.")
         if reset_num_timesteps:

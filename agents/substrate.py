@@ -178,8 +178,8 @@ class Substrate(OnlineAgent):
         features = self._encode(observation)
         return decisions.decide(
             self._read(features),
-            features.index,
-            features.value,
+            features.nodes,
+            features.activation,
             features.stake,
             structure=self._structure,
             style=self.style,
@@ -280,7 +280,7 @@ class Substrate(OnlineAgent):
 
     def _read(self, features: Features) -> stepping.Reading:
         quiet = np.zeros(2, np.uint32)
-        row = stepping.paths_row(quiet, features.index, features.value, features.stake)
+        row = stepping.paths_row(quiet, features.nodes, features.activation, features.stake)
         return self._stepper.read(self._buffers, self._params, row)
 
     def _row(self, features: Features) -> stepping.Row:
@@ -290,7 +290,7 @@ class Substrate(OnlineAgent):
             words = stepping.noise_block(jnp.uint32(self.seed & 0xFFFFFFFF), jnp.uint32(block))
             self._noise = np.asarray(words)
         self._choices += 1
-        return stepping.paths_row(self._noise[position], features.index, features.value, features.stake)
+        return stepping.paths_row(self._noise[position], features.nodes, features.activation, features.stake)
 
     def _encode(self, observation: Any) -> Features:
         features = self._encoder.encode(observation)
@@ -368,7 +368,7 @@ def _structure(
 
 
 def _equal(a: Features, b: Features) -> bool:
-    same = np.array_equal(a.index, b.index) and np.array_equal(a.value, b.value)
+    same = np.array_equal(a.nodes, b.nodes) and np.array_equal(a.activation, b.activation)
     return same and np.float32(a.stake) == np.float32(b.stake)
 
 

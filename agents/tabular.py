@@ -139,7 +139,7 @@ class TabularQ(OnlineAgent):
 
     def _cell(self, observation: Any) -> tuple[Key, float]:
         features = self._encoder.encode(observation)
-        return tuple(features.index.tolist()), features.stake if self._use_stake else 1.0
+        return tuple(features.nodes.tolist()), features.stake if self._use_stake else 1.0
 
     def _update(self, case: _Case, reward: float) -> None:
         values = self._values.setdefault(case.key, np.full(self.n_actions, self.optimism))

@@ -41,9 +41,9 @@ def case(home=0, income=15.0, status=0, who=0, amount=2.0):
 
 def active(encoder, observation):
     features = encoder.encode(observation)
-    assert len(features.index) == encoder.n_active
+    assert len(features.nodes) == encoder.n_active
     return {
-        encoder.labels[i]: round(float(x), 6) for i, x in zip(features.index, features.value, strict=True) if x != 0
+        encoder.labels[i]: round(float(x), 6) for i, x in zip(features.nodes, features.activation, strict=True) if x != 0
     }
 
 
@@ -101,7 +101,7 @@ def test_dense_carries_the_same_with_the_stake_itself(encoder):
     observation = case(home=2, who=1, amount=3.0)
     features, dense = encoder.encode(observation), encoder.dense(observation)
     expected = np.zeros(encoder.n_nodes, np.float32)
-    expected[features.index] = features.value
+    expected[features.nodes] = features.activation
     expected[-1] = 3.0
     np.testing.assert_array_equal(dense, expected[1:])
     assert encoder.dense_space().contains(dense)
@@ -132,11 +132,11 @@ def test_every_supported_space_is_encoded_without_a_schema(space, n_nodes):
     for _ in range(50):
         observation = space.sample()
         features = encoder.encode(observation)
-        assert features.index[0] == 0
-        assert features.value[0] == 1
+        assert features.nodes[0] == 0
+        assert features.activation[0] == 1
         assert features.stake == 1
         assert encoder.dense_space().contains(encoder.dense(observation))
-        seen.add(tuple(features.index))
+        seen.add(tuple(features.nodes))
     assert len(seen) > 1
 
 

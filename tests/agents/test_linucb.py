@@ -27,7 +27,7 @@ def step(before, action, reward, after, **info):
 
 def dense(features, n):
     vector = np.zeros(n)
-    np.add.at(vector, features.index, features.value.astype(float))
+    np.add.at(vector, features.nodes, features.activation.astype(float))
     return vector
 
 
