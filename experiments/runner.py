@@ -209,6 +209,7 @@ class _Workers:
             for future in done:
                 future.result()
             if self._is_interrupted():
+                self._progress.note("stopping")
                 raise Interrupted
 
     def _listen(self, channel: Any) -> None:
