@@ -21,7 +21,7 @@ from .base import Transition
 from .credit import Credit, Ledger
 from .declared import schema_of, verdict_value
 from .features import FeatureEncoder, Features, Rank
-from .online import OnlineAgent
+from .online import OnlineAgent, generator
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -161,7 +161,7 @@ class LinUCB(OnlineAgent):
         self._use_stake = use_stake
         self.alpha, self.gamma = alpha, gamma
         self.models = RidgeModels(len(owners), self._encoder.n_nodes, ridge, forgetting)
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self._acted_on: tuple[Any, Features] | None = None
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:

@@ -17,6 +17,13 @@ from .base import Agent, Transition
 Callback = Callable[[Any, Transition], bool | None]
 """Called after every step with (agent, transition); returning False ends the run."""
 
+AGENT_STREAM = 1  # Gymnasium's environments draw from default_rng(seed), which is [seed] without a second word
+
+
+def generator(seed: int) -> np.random.Generator:
+    """The random numbers of an agent. An environment reset with the same seed has a stream of its own."""
+    return np.random.default_rng([seed, AGENT_STREAM])
+
 
 class Stage:
     """An agent in its environment, between two steps, so that a run can be continued where it stopped.

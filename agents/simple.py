@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import gymnasium
-import numpy as np
 
 from .declared import schema_of
-from .online import OnlineAgent
+from .online import OnlineAgent, generator
 
 
 class RandomAgent(OnlineAgent):
@@ -18,7 +17,7 @@ class RandomAgent(OnlineAgent):
 
     def __init__(self, env: gymnasium.Env[Any, Any], *, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
 
     def act(self, observation: Any) -> int:
         """Uniform over the actions."""

@@ -20,7 +20,7 @@ from .base import Transition
 from .credit import Credit, Ledger
 from .declared import DeclaredSchema, schema_of
 from .features import FeatureEncoder
-from .online import OnlineAgent
+from .online import OnlineAgent, generator
 
 Key = tuple[int, ...]
 
@@ -98,7 +98,7 @@ class TabularQ(OnlineAgent):
         self.alpha, self.gamma, self.optimism = alpha, gamma, optimism
         self._use_stake = use_stake
         self._epsilon = (epsilon, epsilon_floor, epsilon_steps)
-        self._rng = np.random.default_rng(seed)
+        self._rng = generator(seed)
         self._n_acts = 0
         self._values: dict[Key, npt.NDArray[np.float64]] = {}
         self._counts: dict[Key, npt.NDArray[np.int64]] = {}
