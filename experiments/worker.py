@@ -24,6 +24,7 @@ _THREADS = {
     "NPROC": "1",  # size of XLA's own thread pool on the CPU
 }
 _DEFAULTS = {
+    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",  # a call whose result is read at once gains nothing from another thread
     "JAX_PLATFORMS": "cpu",  # one small step at a time: an accelerator would be slower
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
