@@ -9,7 +9,7 @@ from .edges import NEVER, Edges, Paths, initial_edges
 from .errors import DamagedFileError, MemoryFileError, MismatchError, NewerFileError
 from .evidence import Evidence, choose, evaluate
 from .learner import Experience, State, attend, begin, credit, initial_state, step
-from .learning import Lesson, learn, learn_all
+from .learning import Lesson, learn, learn_all, lesson_words
 from .ledger import Entry, Ledger
 from .memory import Edge, Memory, memory_of
 from .style import STYLES, Style, style_of
@@ -53,6 +53,7 @@ __all__ = [
     "initial_state",
     "learn",
     "learn_all",
+    "lesson_words",
     "memory_of",
     "node_variances",
     "params_of",

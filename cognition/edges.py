@@ -50,14 +50,13 @@ class Edges:
     Attributes:
         net: [N * 2C] f32 in [-1, 1], net strength; row of node k = gain of C columns, then loss of C columns.
         variance: [N * C] f32, uncertainty of the net strength, shared by both channels.
-        last_activated: [N * C] i32, step of the last decision that the edge took part in, NEVER before.
-        uses: [N * C] i32, decisions that it took part in.
+        activity: [N * 2C] i32; row of node k = step of the last decision that each of the C edges took part in, NEVER
+            before, then the number of decisions that it took part in.
     """
 
     net: Array
     variance: Array
-    last_activated: Array
-    uses: Array
+    activity: Array
 
 
 def initial_edges(
@@ -76,12 +75,12 @@ def initial_edges(
     if bias_gain is not None:
         check_shape("bias_gain", bias_gain, n_columns)
         net[0, :n_columns] = np.clip(bias_gain, -1.0, 1.0)
-    n_edges = n_nodes * n_columns
+    activity = np.zeros((n_nodes, 2, n_columns), np.int32)
+    activity[:, 0] = NEVER
     return Edges(
         net=jnp.asarray(net.reshape(-1)),
         variance=jnp.asarray(np.repeat(variances, n_columns)),
-        last_activated=jnp.full(n_edges, NEVER, jnp.int32),
-        uses=jnp.zeros(n_edges, jnp.int32),
+        activity=jnp.asarray(activity.reshape(-1)),
     )
 
 
@@ -94,10 +93,10 @@ def rows(edges: Edges, paths: Paths, structure: Structure) -> tuple[Array, Array
 
 def mark_activated(edges: Edges, paths: Paths, column: Array, step: Array, structure: Structure) -> Edges:
     """Note that a decision was made along `paths`. `column` [] i32, `step` [] i32."""
-    cell = paths.nodes * structure.n_columns + column
     is_on = paths.activation != 0
-    return dataclasses.replace(
-        edges,
-        last_activated=edges.last_activated.at[cell].max(jnp.where(is_on, step, NEVER), mode=IN_BOUNDS),
-        uses=edges.uses.at[cell].add(is_on.astype(jnp.int32), mode=IN_BOUNDS),
-    )
+    last = paths.nodes * (2 * structure.n_columns) + column
+    before = edges.activity.at[last].get(mode=IN_BOUNDS)
+    # differences are added rather than values set: a switched-off path may name a node twice
+    changes = jnp.concatenate([jnp.where(is_on, step - before, 0), is_on.astype(jnp.int32)])
+    cells = jnp.concatenate([last, last + structure.n_columns])
+    return dataclasses.replace(edges, activity=edges.activity.at[cells].add(changes, mode=IN_BOUNDS))

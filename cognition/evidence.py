@@ -52,16 +52,22 @@ def evaluate(edges: Edges, paths: Paths, structure: Structure, params: Params) -
     check_shape("paths.nodes", paths.nodes, structure.n_paths)
     check_shape("paths.activation", paths.activation, structure.n_paths)
     net, variance = rows(edges, paths, structure)
-    both = paths.activation @ net  # [2C]
-    spread = jnp.sqrt(jnp.square(paths.activation) @ variance)  # [C]
-    columns = np.array(structure.columns, np.int32)
     scale = paths.stake * np.array(structure.factors, np.float32)
-    gain, loss = both[columns] * scale, both[columns + structure.n_columns] * scale
-    score, deviation = gain - (1 + params.risk) * loss, spread[columns] * scale
+    both = _of_actions((paths.activation @ net).reshape(2, -1), structure)  # [2, A]
+    deviation = jnp.sqrt(_of_actions(jnp.square(paths.activation) @ variance, structure)) * scale
+    gain, loss = both[0] * scale, both[1] * scale
+    score = gain - (1 + params.risk) * loss
     best = greedy(score)
     deliberates = np.array(structure.deliberation, np.float32)
     bonus = params.curiosity * deviation + params.caution * deviation[best] * deliberates
     return Evidence(gain, loss, score, deviation, score + bonus)
+
+
+def _of_actions(columns: Array, structure: Structure) -> Array:
+    """[..., A] from [..., C]: every action's column."""
+    if structure.columns == tuple(range(structure.n_columns)):
+        return columns
+    return columns[..., np.array(structure.columns, np.int32)]
 
 
 def greedy(values: Array) -> Array:

@@ -3,14 +3,14 @@
 Pure functions for ONE agent; vmap them over states and params, scan them over steps. Order within a step:
 
 1. the next observation is evaluated, unless a boundary (the end of an encounter) lies between, for what follows;
-2. outcomes that arrived are credited to the paths stored with their decision (target = everything it was paid);
-3. a second opinion, if one was bought, teaches the action it is about, at once;
-4. the step just taken is learnt, unless its outcome is still to come: target = reward plus gamma times what follows,
+2. a second opinion, if one was bought, teaches the action it is about, at once;
+3. the step just taken is learnt, unless its outcome is still to come: target = reward plus gamma times what follows,
    the gain and the loss of the next greedy action;
+4. outcomes that arrived are credited to the paths stored with their decision (target = everything it was paid);
 5. a decision whose outcome is still to come is stored in the ledger;
 6. the next observation is evaluated with the new strengths, and an action is chosen.
 
-Source of 4: temporal-difference learning, Sutton (1988), per channel.
+Source of 3: temporal-difference learning, Sutton (1988), per channel.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from . import ledger as ledgers
 from .config import NO_ACTION, NO_DECISION, Params, Structure
 from .edges import Edges, Paths, mark_activated
 from .evidence import choose, evaluate, greedy
-from .learning import Lesson, learn_all, lesson
-from .ledger import Entry, Ledger
+from .learning import Lesson, learn_all, lesson, lesson_words
+from .ledger import Entry, Ledger, Settled
 
 Array = jax.Array
 
@@ -81,10 +81,7 @@ class Experience(NamedTuple):
 
 def initial_state(edges: Edges, structure: Structure) -> State:
     """A learner that has seen nothing, not even a first observation; `attend` shows it one."""
-    nowhere = Paths(
-        jnp.zeros(structure.n_paths, jnp.int32), jnp.zeros(structure.n_paths, jnp.float32), jnp.ones((), jnp.float32)
-    )
-    zero = jnp.zeros((), jnp.int32)
+    nowhere, zero = ledgers.nothing(structure).paths, jnp.zeros((), jnp.int32)
     return State(edges, ledgers.initial_ledger(structure), nowhere, zero, zero, zero)
 
 
@@ -102,34 +99,41 @@ def begin(state: State, paths: Paths, noise: Array, structure: Structure, params
 
 def step(state: State, experience: Experience, noise: Array, structure: Structure, params: Params) -> State:
     """One step, see the module. `noise` as in `choose`; the chosen action is in the returned state."""
-    ledger, arrived = _arrived(state.ledger, experience.feedback_id, experience.feedback_value, structure, params)
-    others = (_opinion(state, experience, structure, params), _own(state, experience, structure, params))
-    lessons = jax.tree.map(lambda many, *single: jnp.concatenate([many, jnp.stack(single)]), arrived, *others)
-    edges, n_learnt = learn_all(state.edges, lessons, structure, params)
+    settled = ledgers.settle(state.ledger, experience.feedback_id, experience.decision_id)
+    arrived, n_arrived = _arrived(settled, experience.feedback_id, experience.feedback_value, structure, params)
+    opinion, own = _opinion(state, experience, structure, params), _own(state, experience, structure, params)
+    lessons = jnp.concatenate([jnp.stack([lesson_words(opinion), lesson_words(own)]), arrived])
+    start = jnp.where(experience.opinion_action == NO_ACTION, 1, 0).astype(jnp.int32)
+    edges, n_learnt = learn_all(state.edges, lessons, start, 2 + n_arrived, structure, params)
     version = state.version + n_learnt
     edges = mark_activated(edges, state.paths, _columns(structure)[experience.action], state.step, structure)
     entry = Entry(experience.decision_id, version, experience.action, experience.reward, state.paths)
-    ledger = ledgers.store(ledger, entry)
+    ledger = ledgers.update(state.ledger, settled, entry)
     done = State(edges, ledger, state.paths, state.action, state.step + 1, version)
     return attend(done, experience.next_paths, noise, structure, params)
 
 
 def credit(state: State, decision_id: Array, value: Array, structure: Structure, params: Params) -> State:
     """Credit one outcome outside of a step: when more arrived than a step has slots."""
-    ledger, arrived = _arrived(state.ledger, decision_id[None], value[None], structure, params)
-    edges, n_learnt = learn_all(state.edges, arrived, structure, params)
+    nothing = ledgers.nothing(structure)
+    settled = ledgers.settle(state.ledger, decision_id[None], nothing.decision_id)
+    arrived, n_arrived = _arrived(settled, decision_id[None], value[None], structure, params)
+    edges, n_learnt = learn_all(state.edges, arrived, jnp.zeros((), jnp.int32), n_arrived, structure, params)
+    ledger = ledgers.update(state.ledger, settled, nothing)
     return dataclasses.replace(state, edges=edges, ledger=ledger, version=state.version + n_learnt)
 
 
 def _arrived(
-    ledger: Ledger, decision_ids: Array, values: Array, structure: Structure, params: Params
-) -> tuple[Ledger, Lesson]:
-    """The ledger without the decisions whose outcomes arrived, and their lessons, [M] each."""
-    ledger, entries, found = ledgers.settle(ledger, decision_ids)
+    settled: Settled, decision_ids: Array, values: Array, structure: Structure, params: Params
+) -> tuple[Array, Array]:
+    """Lessons of the outcomes that arrived, [M, 2P + 5] words, and [] i32 how many slots are in use."""
+    entries, found = settled.entries, settled.found
     scale = jnp.where(found, entries.paths.stake * _factors(structure)[entries.action], 1.0)
     noise = jnp.broadcast_to(params.noise, found.shape)
     column = _columns(structure)[entries.action]
-    return ledger, lesson(found, entries.paths, column, (entries.reward + values) / scale, noise)
+    lessons = lesson(found, entries.paths, column, (entries.reward + values) / scale, noise)
+    in_use = jnp.where(decision_ids == NO_DECISION, 0, jnp.arange(1, decision_ids.shape[0] + 1, dtype=jnp.int32))
+    return jax.vmap(lesson_words)(lessons), jnp.max(in_use)
 
 
 def _opinion(state: State, experience: Experience, structure: Structure, params: Params) -> Lesson:

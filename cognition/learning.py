@@ -20,6 +20,7 @@ import jax.numpy as jnp
 
 from .config import Params, Structure
 from .edges import IN_BOUNDS, Edges, Paths
+from .words import to_floats, to_words
 
 Array = jax.Array
 TINY = 1e-12  # keeps the step of an update without any active path at 0 / TINY = 0
@@ -53,19 +54,61 @@ def lesson(applies: Array, paths: Paths, column: Array, outcome: Array, noise: A
     return Lesson(applies, paths.nodes, paths.activation, column, gain, loss, noise)
 
 
-def learn_all(edges: Edges, lessons: Lesson, structure: Structure, params: Params) -> tuple[Edges, Array]:
-    """Learn several lessons one after the other; every array of `lessons` has one more leading axis.
+def lesson_words(lesson: Lesson) -> Array:
+    """[2P + 5] i32: a lesson as one row of words."""
+    numbers = jnp.stack([lesson.gain, lesson.loss, lesson.noise])
+    facts = jnp.stack([lesson.applies.astype(jnp.int32), lesson.column])
+    return jnp.concatenate([facts, lesson.nodes, to_words(jnp.concatenate([lesson.activation, numbers]))])
+
+
+def _lesson(words: Array) -> Lesson:
+    n_paths = (words.shape[0] - 5) // 2
+    floats = to_floats(words[n_paths + 2 :])
+    nodes, activation, numbers = words[2 : n_paths + 2], floats[:n_paths], floats[n_paths:]
+    return Lesson(words[0] != 0, nodes, activation, words[1], numbers[0], numbers[1], numbers[2])
+
+
+def learn_all(
+    edges: Edges, lessons: Array, start: Array, stop: Array, structure: Structure, params: Params
+) -> tuple[Edges, Array]:
+    """Learn lessons number `start` to `stop`, one after the other.
+
+    Args:
+        edges: what was known before.
+        lessons: [U, 2P + 5] i32, one `lesson_words` a row; those outside of the range must not apply.
+        start: [] i32, in [0, U].
+        stop: [] i32, in [0, U].
+        structure: shapes and the rule.
+        params: rates.
 
     Returns:
         The edges, and [] i32 how many lessons applied.
     """
 
-    def one(known: tuple[Edges, Array], given: Lesson) -> tuple[tuple[Edges, Array], None]:
-        edges, n_learnt = known
-        return (learn(edges, given, structure, params), n_learnt + given.applies.astype(jnp.int32)), None
+    def one(number: Array, known: tuple[Edges, Array]) -> tuple[Edges, Array]:
+        given = _lesson(lessons[number])
+        return learn(known[0], given, structure, params), known[1] + given.applies.astype(jnp.int32)
 
-    # a loop, not a loop unrolled: outside of a scan a compiled kernel costs about a microsecond to start, inside 50 ns
-    return jax.lax.scan(one, (edges, jnp.zeros((), jnp.int32)), lessons)[0]
+    # most steps bring one lesson of the several that are possible, and an empty one costs as much as a full one
+    nothing = jnp.zeros((), jnp.int32)
+    learnt, n_learnt = jax.lax.fori_loop(-_most(-start), _most(stop), one, (edges, nothing))
+    return learnt, n_learnt
+
+
+@jax.custom_batching.custom_vmap
+def _most(count: Array) -> Array:
+    """The number itself; under vmap the largest of the batch, one for all.
+
+    A loop whose length differs between the agents of a batch would keep the state of those that are done by copying it
+    whole in every round; here they go on through lessons that do not apply.
+    """
+    return count
+
+
+@_most.def_vmap
+def _most_of_batch(axis_size: int, in_batched: list[bool], count: Array) -> tuple[Array, bool]:
+    del axis_size
+    return (jnp.max(count, axis=0), False) if in_batched[0] else (count, False)
 
 
 def learn(edges: Edges, lesson: Lesson, structure: Structure, params: Params) -> Edges:

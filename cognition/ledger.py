@@ -15,6 +15,7 @@ import jax.numpy as jnp
 
 from .config import NO_DECISION, Structure
 from .edges import IN_BOUNDS, Paths
+from .words import to_floats, to_words
 
 Array = jax.Array
 
@@ -43,86 +44,99 @@ class Ledger:
     """Waiting decisions.
 
     Attributes:
-        entries: [L, 2P + 5] i32, one `Entry` a row, floats by their bits: one row is one read and one write.
-        waits: [L] i32, 1 where the entry waits, 0 where the slot is free.
+        entries: [L, 2P + 5] i32, one `Entry` a row, floats by their bits; decision id NO_DECISION where a slot is free.
         overwritten: [] i32, decisions lost because their slot was needed.
         unmatched: [] i32, outcomes of decisions that were not waiting.
     """
 
     entries: Array
-    waits: Array
     overwritten: Array
     unmatched: Array
+
+
+class Settled(NamedTuple):
+    """Decisions whose outcome arrived, looked up but not yet taken out; M outcomes.
+
+    Attributes:
+        entries: [M, ...] what was stored; means nothing where it was not found.
+        found: [M] bool, whether the decision was waiting.
+        unmatched: [M] bool, whether an outcome arrived for a decision that was not.
+        slots: [M] i32, where they waited.
+        loses: [] bool, whether the slot that the new decision needs is taken by one that goes on waiting.
+    """
+
+    entries: Entry
+    found: Array
+    unmatched: Array
+    slots: Array
+    loses: Array
 
 
 def initial_ledger(structure: Structure) -> Ledger:
     """A ledger in which nothing waits."""
     zero = jnp.zeros((), jnp.int32)
-    return Ledger(
-        entries=jnp.zeros((structure.ledger_capacity, 2 * structure.n_paths + 5), jnp.int32),
-        waits=jnp.zeros(structure.ledger_capacity, jnp.int32),
-        overwritten=zero,
-        unmatched=zero,
-    )
+    entries = jnp.zeros((structure.ledger_capacity, 2 * structure.n_paths + 5), jnp.int32)
+    return Ledger(entries.at[:, 0].set(NO_DECISION), zero, zero)
 
 
-def store(ledger: Ledger, entry: Entry) -> Ledger:
-    """Let a decision wait; nothing happens where its id is NO_DECISION.
-
-    To be called after the lessons of `settle` were learnt: the entry's version then depends on what `settle` read, and
-    only a write that depends on every read is done in place by the compiler instead of in a copy of all entries.
-    """
-    capacity = ledger.waits.shape[0]
-    is_given = entry.decision_id != NO_DECISION
-    slot = entry.decision_id & (capacity - 1)
-    target = jnp.where(is_given, slot, capacity)  # a write past the end is dropped
-    was_waiting = ledger.waits.at[slot].get(mode=IN_BOUNDS)
-    return Ledger(
-        entries=ledger.entries.at[target].set(_row(entry), mode="drop"),
-        waits=ledger.waits.at[target].set(1, mode="drop"),
-        overwritten=ledger.overwritten + jnp.where(is_given, was_waiting, 0),
-        unmatched=ledger.unmatched,
-    )
-
-
-def settle(ledger: Ledger, decision_ids: Array) -> tuple[Ledger, Entry, Array]:
-    """Take out decisions whose outcome arrived.
+def settle(ledger: Ledger, decision_ids: Array, new_id: Array) -> Settled:
+    """Look up decisions whose outcome arrived; `update` takes them out.
 
     Args:
         ledger: waiting decisions.
         decision_ids: [M] i32, distinct, or NO_DECISION for none.
-
-    Returns:
-        The ledger without them; their entries, each array with a leading axis M; and [M] bool whether they were found,
-        where not, the entry means nothing.
+        new_id: [] i32, decision that is about to wait, or NO_DECISION.
     """
-    capacity = ledger.waits.shape[0]
-    slots = decision_ids & (capacity - 1)
-    entries = jax.vmap(_entry)(ledger.entries.at[slots].get(mode=IN_BOUNDS))
-    arrives = decision_ids != NO_DECISION
-    found = arrives & (entries.decision_id == decision_ids) & (ledger.waits.at[slots].get(mode=IN_BOUNDS) == 1)
-    freed = dataclasses.replace(
-        ledger,
-        waits=ledger.waits.at[jnp.where(found, slots, capacity)].set(0, mode="drop"),
-        unmatched=ledger.unmatched + jnp.sum(arrives & ~found, dtype=jnp.int32),
+    wanted = jnp.concatenate([decision_ids, new_id[None]])
+    slots = wanted & (ledger.entries.shape[0] - 1)
+    rows = ledger.entries.at[slots].get(mode=IN_BOUNDS)
+    entries = jax.vmap(_entry)(rows[:-1])
+    arrives, matches = decision_ids != NO_DECISION, entries.decision_id == decision_ids
+    found = arrives & matches
+    is_freed = jnp.any(found & (slots[:-1] == slots[-1]))
+    loses = (new_id != NO_DECISION) & (rows[-1, 0] != NO_DECISION) & ~is_freed
+    return Settled(entries, found, arrives & ~matches, slots[:-1], loses)
+
+
+def update(ledger: Ledger, settled: Settled, entry: Entry) -> Ledger:
+    """Take out what was settled, then let a new decision wait, unless its id is NO_DECISION.
+
+    To be called after the lessons of what was settled were learnt: the entry's version then depends on all that
+    `settle` read, and only a write that depends on every read is done in place instead of in a copy of all entries.
+    """
+    capacity, width = ledger.entries.shape
+    slot = jnp.where(entry.decision_id == NO_DECISION, capacity, entry.decision_id & (capacity - 1))
+    # one write; what is past the end is dropped, and a slot that is freed and taken at once is only taken
+    freed = jnp.where(settled.found & (settled.slots != slot), settled.slots, capacity) * width
+    cells = jnp.concatenate([freed, slot * width + jnp.arange(width, dtype=jnp.int32)])
+    words = jnp.concatenate([jnp.full_like(freed, NO_DECISION), _row(entry)])
+    return Ledger(
+        entries=ledger.entries.reshape(-1).at[cells].set(words, mode="drop").reshape(capacity, width),
+        overwritten=ledger.overwritten + settled.loses.astype(jnp.int32),
+        unmatched=ledger.unmatched + jnp.sum(settled.unmatched, dtype=jnp.int32),
     )
-    return freed, entries, found
 
 
 def forget_waiting(ledger: Ledger) -> Ledger:
     """Free every slot: a new episode numbers its decisions anew."""
-    return dataclasses.replace(ledger, waits=jnp.zeros_like(ledger.waits))
+    return dataclasses.replace(ledger, entries=ledger.entries.at[:, 0].set(NO_DECISION))
+
+
+def nothing(structure: Structure) -> Entry:
+    """No decision."""
+    zero, n_paths = jnp.zeros((), jnp.int32), structure.n_paths
+    paths = Paths(jnp.zeros(n_paths, jnp.int32), jnp.zeros(n_paths, jnp.float32), jnp.ones((), jnp.float32))
+    return Entry(jnp.full((), NO_DECISION, jnp.int32), zero, zero, jnp.zeros((), jnp.float32), paths)
 
 
 def _row(entry: Entry) -> Array:
     paths = entry.paths
     floats = jnp.concatenate([paths.activation, jnp.stack([paths.stake, entry.reward])])
-    bits = jax.lax.bitcast_convert_type(floats, jnp.int32)
-    return jnp.concatenate([jnp.stack([entry.decision_id, entry.version, entry.action]), paths.nodes, bits])
+    return jnp.concatenate([jnp.stack([entry.decision_id, entry.version, entry.action]), paths.nodes, to_words(floats)])
 
 
 def _entry(row: Array) -> Entry:
     n_paths = (row.shape[0] - 5) // 2
-    floats = jax.lax.bitcast_convert_type(row[n_paths + 3 :], jnp.float32)
+    floats = to_floats(row[n_paths + 3 :])
     paths = Paths(row[3 : n_paths + 3], floats[:n_paths], floats[n_paths])
     return Entry(row[0], row[1], row[2], floats[n_paths + 1], paths)

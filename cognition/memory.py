@@ -154,17 +154,17 @@ def memory_of(
     version: int,
 ) -> Memory:
     """Snapshot of a learner's edges; `decisions` names the columns."""
-    shape = (structure.n_nodes, structure.n_columns)
-    net = host_copy(edges.net).reshape(structure.n_nodes, 2, structure.n_columns)
+    shape = (structure.n_nodes, 2, structure.n_columns)
+    net, activity = host_copy(edges.net).reshape(shape), host_copy(edges.activity).reshape(shape)
     return Memory(
         labels=tuple(labels),
         kinds=tuple(kinds),
         decisions=tuple(decisions),
         gain=net[:, 0],
         loss=net[:, 1],
-        variance=host_copy(edges.variance).reshape(shape),
-        last_activated=host_copy(edges.last_activated).reshape(shape),
-        uses=host_copy(edges.uses).reshape(shape),
+        variance=host_copy(edges.variance).reshape(structure.n_nodes, structure.n_columns),
+        last_activated=activity[:, 0],
+        uses=activity[:, 1],
         step=step,
         version=version,
     )

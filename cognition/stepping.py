@@ -21,6 +21,7 @@ from .config import NO_ACTION, NO_DECISION, Params, Structure
 from .edges import Paths, initial_edges, rows
 from .evidence import Evidence, evaluate
 from .learner import Experience, State
+from .words import to_floats
 
 Array = jax.Array
 Row = npt.NDArray[np.int32]
@@ -90,14 +91,15 @@ def stepper(structure: Structure) -> Stepper:
         return learner.attend(state, _unpack_paths(row[2:], structure), _unpack_noise(row), structure, params)
 
     def credit(buffers: Buffers, params: Array, row: Row) -> Buffers:
-        value = jax.lax.bitcast_convert_type(row[1], jnp.float32)
+        value = to_floats(row[1])
         return pack(learner.credit(unpack(buffers, structure), row[0], value, structure, _unpack_params(params)))
 
     def read(buffers: Buffers, params: Array, row: Row) -> Reading:
         state = unpack(buffers, structure)
         paths = _unpack_paths(row[2:], structure)
         net, variance = rows(state.edges, paths, structure)
-        uses = state.edges.uses.reshape(structure.n_nodes, structure.n_columns)[paths.nodes]
+        activity = state.edges.activity.reshape(structure.n_nodes, 2, structure.n_columns)
+        uses = activity[paths.nodes, 1]
         evidence = evaluate(state.edges, paths, structure, _unpack_params(params))
         return Reading(evidence, net, variance, uses, state.step, state.version)
 
@@ -200,14 +202,14 @@ def _unpack_noise(row: Array | Row) -> Array:
 
 def _unpack_paths(words: Array | Row, structure: Structure) -> Paths:
     n_paths = structure.n_paths
-    floats = jax.lax.bitcast_convert_type(jnp.asarray(words[n_paths : 2 * n_paths + 1]), jnp.float32)
+    floats = to_floats(jnp.asarray(words[n_paths : 2 * n_paths + 1]))
     return Paths(jnp.asarray(words[:n_paths]), floats[:n_paths], floats[n_paths])
 
 
 def _unpack_experience(row: Array | Row, structure: Structure) -> Experience:
     n_slots, n_paths = structure.feedback_slots, structure.n_paths
     words = jnp.asarray(row[2 * n_paths + 3 :])
-    floats = jax.lax.bitcast_convert_type(words, jnp.float32)
+    floats = to_floats(words)
     return Experience(
         action=words[0],
         reward=floats[3],

@@ -23,7 +23,7 @@ def score(agent, env, n_steps, seed):
         if t >= n_steps // 2:
             total += float(value)
             closed += info["boundary"] or env.unwrapped.schema.score_per == "step"
-    return total / closed
+    return total / max(closed, 1)  # who only ever requests documents closes nothing
 
 
 def scores(applicants, n_steps, kind, **settings):

@@ -113,6 +113,11 @@ class Reference:
         if not e.is_boundary:
             gain, loss, score, _, _ = self.evaluate(e.next_paths)
             follow = (self.c.gamma * gain[score.argmax()], self.c.gamma * loss[score.argmax()])
+        if e.opinion_action >= 0:
+            y = float(e.opinion)
+            self.learn(self.paths, int(e.opinion_action), max(y, 0), max(-y, 0), self.c.noise * self.c.opinion_noise)
+        if e.decision_id < 0:
+            self.outcome(self.paths, action, float(e.reward), follow)
         for arrived, value in zip(e.feedback_id, e.feedback_value, strict=True):
             slot = int(arrived) % self.s.ledger_capacity
             if arrived >= 0 and slot in self.waiting and self.waiting[slot][0] == arrived:
@@ -120,12 +125,7 @@ class Reference:
                 self.outcome(paths, past, reward + float(value))
             elif arrived >= 0:
                 self.unmatched += 1
-        if e.opinion_action >= 0:
-            y = float(e.opinion)
-            self.learn(self.paths, int(e.opinion_action), max(y, 0), max(-y, 0), self.c.noise * self.c.opinion_noise)
-        if e.decision_id < 0:
-            self.outcome(self.paths, action, float(e.reward), follow)
-        else:
+        if e.decision_id >= 0:
             slot = int(e.decision_id) % self.s.ledger_capacity
             self.overwritten += slot in self.waiting
             self.waiting[slot] = (int(e.decision_id), self.paths, action, float(e.reward))

@@ -16,7 +16,7 @@ def known(structure):
     shape, rng = structure(), np.random.default_rng(0)
     start = cognition.initial_edges(shape, rng.uniform(0.01, 0.1, shape.n_nodes).astype(np.float32))
     net = jnp.asarray(rng.uniform(-0.5, 0.5, start.net.shape), jnp.float32)
-    return cognition.Edges(net, start.variance, start.last_activated, start.uses)
+    return cognition.Edges(net, start.variance, start.activity)
 
 
 def evaluated(known, paths, structure, **style):
@@ -29,7 +29,7 @@ def test_evidence_by_hand():
     shape = cognition.Structure(2, 2, (0, 0), (1.0, 0.5), (False, True), ledger_capacity=1)
     start = cognition.initial_edges(shape, np.array([0.04, 0.16], np.float32))
     net = jnp.array([0.3, 0.1, -0.2, 0.4], jnp.float32)  # node 0: gain .3, loss .1; node 1: gain -.2, loss .4
-    edges = cognition.Edges(net, start.variance, start.last_activated, start.uses)
+    edges = cognition.Edges(net, start.variance, start.activity)
     paths = cognition.Paths(jnp.array([0, 1]), jnp.array([1.0, 0.5], jnp.float32), jnp.float32(2.0))
     found = evaluated(edges, paths, shape, risk=0.5, curiosity=0.1, caution=0.2)
     # gain 2 (.3 - .1) = .4, loss 2 (.1 + .2) = .6, score .4 - 1.5 * .6 = -.5, deviation
@@ -65,8 +65,7 @@ def test_renumbering_nodes_changes_nothing(known, structure, paths):
     moved = cognition.Edges(
         known.net.reshape(shape.n_nodes, -1)[order].reshape(-1),
         known.variance.reshape(shape.n_nodes, -1)[order].reshape(-1),
-        known.last_activated,
-        known.uses,
+        known.activity,
     )
     here = paths(shape, rng)
     there = here._replace(nodes=place[here.nodes])

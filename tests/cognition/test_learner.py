@@ -49,8 +49,9 @@ def test_hundreds_of_steps_agree_with_a_float64_reference(
     np.testing.assert_allclose(net[:, 0], slow.gain, atol=2e-5)
     np.testing.assert_allclose(net[:, 1], slow.loss, atol=2e-5)
     np.testing.assert_allclose(state.edges.variance, slow.variance.reshape(-1), rtol=2e-3)
-    np.testing.assert_array_equal(state.edges.uses, slow.uses.reshape(-1))
-    np.testing.assert_array_equal(state.edges.last_activated, slow.last.reshape(-1))
+    activity = np.asarray(state.edges.activity).reshape(shape.n_nodes, 2, shape.n_columns)
+    np.testing.assert_array_equal(activity[:, 1], slow.uses)
+    np.testing.assert_array_equal(activity[:, 0], slow.last)
     assert (int(state.step), int(state.version)) == (slow.t, slow.version)
     assert (int(state.ledger.overwritten), int(state.ledger.unmatched)) == (slow.overwritten, slow.unmatched)
     assert (slow.overwritten > 0) == (capacity == 16)  # the case that loses decisions is among those compared
@@ -108,16 +109,21 @@ def test_large_arrays_are_written_in_place(structure, experiences, paths, begun)
     row = stepping.paths_row(NEVER_EXPLORES, np.zeros(4, np.int32), np.ones(4, np.float32), 1.0)
     row = stepping.experience_row(shape, row, action=0, reward=0.0, is_boundary=True)
     buffers = stepping.pack(states[0])
-    assert len(buffers) == 6  # net, variance, last activated, uses, entries, and one vector of everything small
+    assert len(buffers) == 5  # net, variance, activity, entries, and one vector of everything small
     alone = stepping.stepper(shape).step.lower(buffers, stepping.pack_params(params[0]), row).compile().as_text()
     assert big_copies(alone) == []
 
-    def scanned(state, life, words):
-        return jax.lax.scan(lambda s, x: (cognition.step(s, *x, shape, params[0]), None), state, (life, words))[0]
+    def scanned(states, lives, words):
+        def body(states, given):
+            return jax.vmap(lambda s, e, w: cognition.step(s, e, w, shape, params[0]))(states, *given), None
 
-    text = jax.jit(scanned, donate_argnums=0).lower(states[0], stacked(told[0]), noise[0]).compile().as_text()
-    loop = text[: text.index("ENTRY")]
-    assert big_copies(loop) == []
+        return jax.lax.scan(body, states, (lives, words))[0]
+
+    lives_by_step = jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1), stacked([stacked(life) for life in told]))
+    lowered = jax.jit(scanned, donate_argnums=0).lower(stacked(states), lives_by_step, np.swapaxes(noise, 0, 1))
+    text = lowered.compile().as_text()
+    sizes = [3 * size for size in sizes]
+    assert big_copies(text[: text.index("ENTRY")]) == []
 
 
 def test_buffers_and_rows_carry_every_value(structure, experiences, paths, begun):

@@ -17,7 +17,7 @@ LEARN = jax.jit(cognition.learn, static_argnums=2)
 def edges(gain=(0.2, -0.1, 0.3), loss=(0.1, 0.2, -0.3), variance=(0.04, 0.02, 0.01)):
     net = np.stack([gain, loss], axis=1).astype(np.float32).reshape(-1)
     known = cognition.initial_edges(STRUCTURES["kalman"], np.array(variance, np.float32))
-    return cognition.Edges(jnp.asarray(net), known.variance, known.last_activated, known.uses)
+    return cognition.Edges(jnp.asarray(net), known.variance, known.activity)
 
 
 def lesson(gain=1.0, loss=0.0, activation=(1.0, 0.5), index=(0, 1), applies=True, noise=0.3):
@@ -92,13 +92,16 @@ def test_noisier_targets_teach_less():
 @pytest.mark.parametrize("rule", STRUCTURES)
 def test_several_lessons_are_learnt_one_after_the_other(rule):
     given = [lesson(gain=0.4), lesson(gain=0.0, loss=0.9, index=(1, 2)), lesson(applies=False)]
-    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *given)
-    together, count = cognition.learn_all(edges(), stacked, STRUCTURES[rule], PARAMS)
+    words = jnp.stack([cognition.lesson_words(one) for one in given])
+    together, count = cognition.learn_all(edges(), words, jnp.int32(0), jnp.int32(3), STRUCTURES[rule], PARAMS)
     apart = edges()
     for one in given:
         apart = learnt(rule, apart, one)
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), together, apart)
     assert int(count) == 2
+    only, count = cognition.learn_all(edges(), words, jnp.int32(1), jnp.int32(2), STRUCTURES[rule], PARAMS)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), only, learnt(rule, edges(), given[1]))
+    assert int(count) == 1
 
 
 @pytest.mark.parametrize("rule", STRUCTURES)

@@ -9,23 +9,35 @@ SHAPE = cognition.Structure(9, 2, (0, 1), (1.0, 1.0), (False, False), ledger_cap
 
 
 def entry(decision_id, action=0, reward=0.0):
-    paths = cognition.Paths(jnp.array([decision_id % 9, 8], jnp.int32), jnp.array([1.0, -0.25]), jnp.float32(1.5))
+    paths = cognition.Paths(
+        jnp.array([decision_id % 9, 8], jnp.int32), jnp.array([1.0, -0.25], jnp.float32), jnp.float32(1.5)
+    )
     return cognition.Entry(jnp.int32(decision_id), jnp.int32(7), jnp.int32(action), jnp.float32(reward), paths)
+
+
+NOTHING = ledger.nothing(SHAPE)
+
+
+def stored(book, given):
+    nobody = jnp.full(1, -1, jnp.int32)
+    return ledger.update(book, ledger.settle(book, nobody, given.decision_id), given)
 
 
 def filled(*ids):
     book = ledger.initial_ledger(SHAPE)
     for decision_id in ids:
-        book = ledger.store(book, entry(decision_id, action=decision_id % 2, reward=decision_id / 8))
+        book = stored(book, entry(decision_id, action=decision_id % 2, reward=decision_id / 8))
     return book
 
 
-def settled(book, *ids):
-    return ledger.settle(book, jnp.array(ids, jnp.int32))
+def settled(book, *ids, new=NOTHING):
+    """The ledger afterwards, what was stored, and what was found."""
+    looked_up = ledger.settle(book, jnp.array(ids, jnp.int32), new.decision_id)
+    return ledger.update(book, looked_up, new), looked_up.entries, looked_up.found
 
 
 def counts(book):
-    return int(book.overwritten), int(book.unmatched), int(book.waits.sum())
+    return int(book.overwritten), int(book.unmatched), int((book.entries[:, 0] != -1).sum())
 
 
 def test_outcomes_in_any_order_find_the_paths_of_their_decision():
@@ -71,4 +83,14 @@ def test_a_new_episode_forgets_who_waits():
 
 def test_a_slot_that_was_settled_is_free():
     book, _, _ = settled(filled(1), 1)
-    assert counts(ledger.store(book, entry(5))) == (0, 0, 1)
+    assert counts(stored(book, entry(5))) == (0, 0, 1)
+
+
+def test_a_slot_can_be_freed_and_taken_in_the_same_step():
+    book, found_entries, found = settled(filled(1, 2), 1, new=entry(5, reward=0.5))
+    assert found.all()
+    assert found_entries.decision_id.tolist() == [1]
+    assert counts(book) == (0, 0, 2)
+    _, found_entries, found = settled(book, 5)
+    assert found.all()
+    assert found_entries.reward.tolist() == [0.5]
