@@ -33,10 +33,11 @@ from .online import OnlineAgent
 
 FILE_FORMAT = "habitus.substrate"
 
-# With declared economics a case is worth deciding only near its break-even probability p, where outcomes have variance
-# p (1 - p); the edges' initial variance follows it (measured on three real tables, prior to this code).
-VARIANCE_PER_OUTCOME_VARIANCE = 0.025
-WITH_ECONOMICS: Mapping[str, Any] = {"noise": 1.0, "eps0": 0.05, "eps_steps": 200.0, "opinion_prior": 0.5}
+# With declared economics a case is worth deciding only near its break-even probability p = gain / (gain + loss) of
+# being bad. There what it pays has variance (gain + loss)^2 p (1 - p) = gain loss: the noise of a target. The initial
+# variance of an edge is a share of p (1 - p) of it (measured on three real tables): rare bad cases say less.
+VARIANCE_PER_NOISE = 0.025
+WITH_ECONOMICS: Mapping[str, Any] = {"eps0": 0.05, "eps_steps": 200.0, "opinion_prior": 0.5}
 
 
 class _Attended(NamedTuple):
@@ -245,6 +246,9 @@ class Substrate(OnlineAgent):
         header, arrays = persistence.read(path)
         if header.get("format") != FILE_FORMAT:
             raise MismatchError(f"{path} holds {header.get('format')!r}, expected {FILE_FORMAT!r}.")
+        seen, expected_space = header["observation_space"], str(env.observation_space)
+        if seen != expected_space:  # before settings that make sense for the other space only are refused
+            raise MismatchError(_difference(path, "observation_space", seen, expected_space))
         agent = cls(env, style=header["style"], seed=header["seed"], **header["settings"])
         for name, expected in agent._identity().items():
             if header[name] != expected:
@@ -334,13 +338,15 @@ def _config(schema: DeclaredSchema | None, rule: Rule, settings: Mapping[str, An
     defaults: dict[str, Any] = {"reward_bound": float(schema.reward_bound)} if schema else {}
     if schema is not None and schema.review is not None:
         defaults |= WITH_ECONOMICS
-        defaults["variance"] = VARIANCE_PER_OUTCOME_VARIANCE * _break_even_variance(schema.review)
+        defaults |= _outcome_variances(schema.review, schema.reward_bound)
     return Config(**{**defaults, "rule": rule, **settings})
 
 
-def _break_even_variance(review: DeclaredReview) -> float:
+def _outcome_variances(review: DeclaredReview, reward_bound: float) -> dict[str, float]:
+    """Noise of a target and initial variance of an edge, in units of the reward bound, from declared economics."""
     p = review.gain / (review.gain + review.loss)
-    return p * (1.0 - p)
+    noise = review.gain * review.loss / reward_bound**2
+    return {"noise": noise, "variance": VARIANCE_PER_NOISE * p * (1.0 - p) * noise}
 
 
 def _structure(
