@@ -222,7 +222,8 @@ def test_priors_are_ordinary_evidence(loans):
 def test_a_world_with_economics_has_its_own_defaults(loans, lanterns):
     agent, _ = loans(action=0, reward=0.0)
     assert agent.config.reward_bound == 2.0
-    assert agent.config.variance == pytest.approx(0.025 * 0.2 * 0.8)  # break-even at .25 / 1.25
+    assert agent.config.noise == pytest.approx(0.25 * 1.0 / 2.0**2)  # gain x loss, in units of the bound
+    assert agent.config.variance == pytest.approx(0.025 * 0.2 * 0.8 * 0.0625)  # break-even at .25 / 1.25
     plain = Substrate(lanterns())
     assert (plain.config.noise, plain.config.variance, plain.config.eps0) == (0.3, 0.015, 0.1)
 
