@@ -43,7 +43,9 @@ def active(encoder, observation):
     features = encoder.encode(observation)
     assert len(features.nodes) == encoder.n_active
     return {
-        encoder.labels[i]: round(float(x), 6) for i, x in zip(features.nodes, features.activation, strict=True) if x != 0
+        encoder.labels[i]: round(float(x), 6)
+        for i, x in zip(features.nodes, features.activation, strict=True)
+        if x != 0
     }
 
 
