@@ -268,8 +268,10 @@ def _fields(table: ApplicantTable, params: TableParams, *, observe_group: bool) 
     if observe_group:
         fields.append(Field(table.group_name, table.group_labels, sensitive=True))
     if table.has_amount:
-        low, high = int(params.stakes.min()) / STAKE_UNIT, int(params.stakes.max()) / STAKE_UNIT
-        fields.append(dataclasses.replace(STAKE, low=low, high=high))
+        # compiled code divides by multiplying, which can miss the bound by one unit in the last place
+        low, high = np.float32(int(params.stakes.min()) / STAKE_UNIT), np.float32(int(params.stakes.max()) / STAKE_UNIT)
+        bounds = float(np.nextafter(low, np.float32(0))), float(np.nextafter(high, np.float32(np.inf)))
+        fields.append(dataclasses.replace(STAKE, low=bounds[0], high=bounds[1]))
     return (*fields, *((DOCUMENTS,) if table.hidden_fields else ()))
 
 

@@ -67,15 +67,20 @@ def read_numbers(column: Column) -> NDArray[np.float64]:
     """
     numbers = np.full(len(column.cells), np.nan)
     is_missing = column.missing()
+    no_value = {float(text) for text in column.missing_texts if _is_number(text)}  # -9 is also written -9.0
     wrong: list[int] = []
     for row, cell in enumerate(column.cells):
         if is_missing[row]:
             continue
         try:
-            numbers[row] = float(cell)
+            number = float(cell)
         except ValueError:
             wrong.append(row)
         else:
+            if number in no_value:
+                is_missing[row] = True
+                continue
+            numbers[row] = number
             if "_" in cell:  # Python reads 1_000, nobody else does
                 wrong.append(row)
     if wrong:
@@ -323,3 +328,10 @@ def identifiers(column: Column) -> tuple[str, ...]:
             )
         first[cell] = row
     return tuple(column.cells)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return np.isfinite(float(text)).item()
+    except ValueError:
+        return False

@@ -33,6 +33,14 @@ def test_a_small_table_is_read_as_written(own):
     assert table.hidden_fields == ("income",)
 
 
+def test_a_declared_missing_number_is_missing_however_it_is_written(own, table_text, description_text):
+    text = table_text.replace("20,", "-999.0,", 1)
+    assert text != table_text
+    table = own.load(text, description_text + "missing: [-999]\n")
+    assert -999.0 not in table.numbers
+    assert table.missing.sum() == own.load(table_text, description_text).missing.sum() + 1
+
+
 def test_a_description_needs_only_outcome_and_one_field(own, table_text):
     table = own.load(table_text, "outcome: {column: status, good: paid}\ncategorical: home\n")
     assert not table.has_amount
