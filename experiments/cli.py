@@ -72,7 +72,7 @@ def run(
 ) -> None:
     """Run a study: records, TensorBoard files, report.html. What is recorded already is not run again."""
     with _clear_errors():
-        from . import records, results, runner
+        from . import own_code, records, results, runner
         from . import study as study_module
 
         console = rich.console.Console(stderr=True)
@@ -89,10 +89,12 @@ def run(
             "--worlds": worlds or None,
         }
         words = ["habitus", "run", study, *(str(w) for o, v in options.items() if v is not None for w in (o, v))]
-        _prepare(folder, chosen, shlex.join(words))
+        beside = study_module.folder_of(study)
+        _prepare(folder, chosen, shlex.join(words), beside)
         console.print(f"[bold]{chosen.name}[/]  {rich.markup.escape(chosen.question)}", highlight=False)
         try:
-            outcome = runner.run_study(chosen, folder, jobs=jobs, console=console)
+            with own_code.importable(beside):
+                outcome = runner.run_study(chosen, folder, jobs=jobs, console=console)
         except runner.Interrupted:
             n_done = sum(1 for path in (folder / records.RUNS).iterdir() if not path.name.startswith("."))
             console.print(
@@ -108,7 +110,8 @@ def run(
             console.print(f"        and {len(outcome.failed) - SHOWN_FAILURES} more", highlight=False)
         if len(outcome.failed) < outcome.n_runs:
             with console.status("writing the report") if console.is_terminal else contextlib.nullcontext():
-                loaded_results = results.load(folder)
+                with own_code.importable(beside):
+                    loaded_results = results.load(folder)
                 logdir, page = _write(loaded_results)
             _show(loaded_results, page)
             rich.console.Console().print(f"TensorBoard: tensorboard --logdir {logdir}", highlight=False, soft_wrap=True)
@@ -121,9 +124,10 @@ def run(
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of a study.")]) -> None:
     """Write report.html, the tables and the TensorBoard files of a study again, from its records."""
     with _clear_errors():
-        from . import results
+        from . import own_code, results
 
-        loaded = results.load(folder)
+        with own_code.importable(*results.code_folders(folder)):
+            loaded = results.load(folder)
         _, page = _write(loaded)
         _show(loaded, page)
 
@@ -159,8 +163,10 @@ def explain(
     """Explain one decision of a recorded run: it is run again up to there and compared with its record."""
     with _clear_errors():
         from . import explain as explain_module
+        from . import own_code, results
 
-        found = explain_module.explain(folder, world=world, agent=agent, feedback=feedback, seed=seed, step=step)
+        with own_code.importable(*results.code_folders(folder)):
+            found = explain_module.explain(folder, world=world, agent=agent, feedback=feedback, seed=seed, step=step)
         run = found.run
         print(f"{run.world} · {run.agent} · {run.feedback} · seed {run.seed} · step {found.step} (run {run.hash})")
         print(f"\nsaw: {found.observation}")
@@ -175,7 +181,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _prepare(folder: Path, study: Study, command: str) -> None:
+def _prepare(folder: Path, study: Study, command: str, beside: Path) -> None:
     """Make the results' folder and say in it what is run; refuses the folder of another study."""
     from . import results
     from . import study as study_module
@@ -189,7 +195,8 @@ def _prepare(folder: Path, study: Study, command: str) -> None:
             )
     folder.mkdir(parents=True, exist_ok=True)
     _replace(path, study.to_yaml())
-    _replace(folder / results.PROVENANCE, json.dumps({"command": command, "habitus": __version__}, indent=1) + "\n")
+    provenance = {"command": command, "habitus": __version__, "code": str(beside.resolve())}
+    _replace(folder / results.PROVENANCE, json.dumps(provenance, indent=1) + "\n")
 
 
 def _replace(path: Path, text: str) -> None:

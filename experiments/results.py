@@ -288,6 +288,12 @@ def load(folder: Path) -> Results:
     )
 
 
+def code_folders(folder: Path) -> tuple[Path, ...]:
+    """Where the user's own modules of a study that was run are looked for, beside the current folder."""
+    code = _provenance(folder).get("code")
+    return (Path(code), folder) if isinstance(code, str) else (folder,)
+
+
 def _cell(members: list[tuple[Run, records.Record]]) -> Cell:
     run = members[0][0]
     steps = [record.steps for _, record in members if record.steps is not None]
@@ -305,7 +311,13 @@ def _cell(members: list[tuple[Run, records.Record]]) -> Cell:
 
 
 def _command(folder: Path) -> str:
+    return str(_provenance(folder).get("command") or f"habitus run {folder / STUDY} --out {folder}")
+
+
+def _provenance(folder: Path) -> dict[str, Any]:
+    """How the results were made; empty where that is not known."""
     try:
-        return str(json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))["command"])
-    except (OSError, ValueError, KeyError):
-        return f"habitus run {folder / STUDY} --out {folder}"
+        found = json.loads((folder / PROVENANCE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -292,6 +292,15 @@ def load(name_or_path: str | Path) -> Study:
     return _resolve_files(study, path.parent).with_references()
 
 
+def folder_of(name_or_path: str | Path) -> Path:
+    """The folder in which the file of a study lies, and where its own modules are looked for.
+
+    Raises:
+        StudyError: no such study.
+    """
+    return _locate(name_or_path).parent
+
+
 @functools.cache
 def named_studies() -> tuple[str, ...]:
     """Names of the studies that come with the package."""

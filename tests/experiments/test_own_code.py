@@ -1,0 +1,60 @@
+"""An agent in a file beside the study is found, and is known by its code."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+from habitus.experiments import own_code
+
+AGENT = textwrap.dedent("""
+    class Mine:
+        def __init__(self, env, *, seed=0): pass
+        def begin(self, observation, info): pass
+        def act(self, observation): return 0
+        def observe(self, transition): pass
+""")
+STUDY = {
+    "name": "own",
+    "question": "Is it found?",
+    "steps": 20,
+    "seeds": [0],
+    "worlds": [{"label": "synthetic", "id": "habitus/CreditReview-v0"}],
+    "agents": [{"kind": "my_own_agent:Mine"}],
+}
+
+
+def habitus(cwd, *words):
+    command = [sys.executable, "-c", "from habitus.experiments.cli import main; main()", *map(str, words)]
+    return subprocess.run(
+        command, capture_output=True, text=True, cwd=cwd, env={**os.environ, "COLUMNS": "160"}, check=False
+    )
+
+
+def test_the_path_is_as_before_after_the_block(tmp_path):
+    before = list(sys.path)
+    with own_code.importable(tmp_path):
+        assert str(tmp_path) in sys.path
+        assert sys.path.index(str(tmp_path)) > next(
+            at for at, p in enumerate(sys.path) if Path(p, "random.py").exists()
+        )
+    assert sys.path == before
+
+
+def test_what_the_package_has_is_not_code_of_the_user():
+    assert own_code.module_of("linucb") is None
+    assert own_code.module_of("habitus.agents.bandits:LinUCB") is None
+    assert own_code.module_of("mine:Agent") == "mine"
+
+
+def test_an_agent_beside_the_study_is_run_from_anywhere(tmp_path):
+    (tmp_path / "study").mkdir()
+    (tmp_path / "study" / "my_own_agent.py").write_text(AGENT)
+    (tmp_path / "study" / "own.yaml").write_text(json.dumps(STUDY))
+    done = habitus(tmp_path, "run", "study/own.yaml", "--jobs", 1)
+    assert done.returncode == 0, done.stderr
+    assert habitus(tmp_path, "report", "results/own").returncode == 0
+    done = habitus(tmp_path, "explain", "results/own", "--agent", "Mine")
+    assert "agent `Mine` (my_own_agent:Mine) does not explain its decisions" in done.stderr
