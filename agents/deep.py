@@ -26,7 +26,7 @@ from .base import Transition
 from .credit import Credit, Ledger
 from .declared import schema_of
 from .features import FeatureEncoder, Rank
-from .online import Callback, OnlineAgent
+from .online import Callback, OnlineAgent, calls_of
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -79,7 +79,8 @@ class DeepAgent(OnlineAgent):
     It learns from the reward of each step; it cannot credit a late outcome to its decision. In the *attributed* variant
     the world therefore pays the realised outcome at the decision, which is earlier than any other agent learns it.
 
-    Two calls of `learn` continue one episode, but an on-policy algorithm loses the unfinished rollout of the first.
+    Two calls of `learn` continue one episode, unless anybody else has reset or stepped the environment in between; an
+    on-policy algorithm loses the unfinished rollout of the first.
 
     Args:
         env: environment with a Discrete action space.
@@ -127,6 +128,7 @@ class DeepAgent(OnlineAgent):
         encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
         self._view = _VectorView(env, encoder, boundary_terminates, previous)
         self._globals = _OwnGlobals()
+        self._n_known_calls = 0
         self.algorithm = algorithm
         constructor, settings = _resolve(algorithm, hyperparameters)
         settings.setdefault("gamma", GAMMA_FAR if schema is None or credit == "stream" else GAMMA_NEAR)
@@ -204,6 +206,10 @@ class DeepAgent(OnlineAgent):
 
     def _learn(self, total_timesteps: int, on_transition: Callback) -> Self:
         steps = _EveryStep(self, self._view, total_timesteps, on_transition)
+        calls = calls_of(self._view)
+        if calls.n != self._n_known_calls:  # not the agent's episode any more
+            self.model._last_obs = None
+            self._view.leave()
         with self._globals.swapped_in():
             # The first call resets the environment; later ones go on in its episode.
             self.model.learn(total_timesteps, callback=steps, reset_num_timesteps=self.model.num_timesteps == 0)
@@ -211,6 +217,7 @@ class DeepAgent(OnlineAgent):
             # stable-baselines3 leaves its loop before it notes the last observation, and would act on an old one.
             self.model._last_obs = steps.locals["new_obs"]
             self.model._last_episode_starts = steps.locals["dones"]
+        self._n_known_calls = calls.n
         return self
 
 
@@ -260,6 +267,10 @@ class _VectorView(gymnasium.Wrapper[FloatArray, Any, Any, Any]):
         is_over = bool(terminated or truncated)
         self._is_at_boundary = self._terminates and not is_over and bool(info.get("boundary", False))
         return self.vector(self._observation), float(reward), bool(terminated) or self._is_at_boundary, truncated, info
+
+    def leave(self) -> None:
+        """Forget the episode at hand, so that the next reset is one of the environment."""
+        self._is_at_boundary = False
 
     def vector(self, observation: Any) -> FloatArray:
         """[D] f32: one observation as the network sees it."""

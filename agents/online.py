@@ -25,8 +25,40 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, AGENT_STREAM])
 
 
+class Calls:
+    """Number of resets and steps that an environment was asked for, by anybody."""
+
+    def __init__(self) -> None:
+        self.n = 0
+
+
+class _Counted:
+    """A method of an environment that counts its calls. A class and not a closure, so that it copies and pickles."""
+
+    def __init__(self, method: Callable[..., Any], calls: Calls) -> None:
+        self.method, self.calls = method, calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        self.calls.n += 1
+        return self.method(*args, **kwargs)
+
+
+def calls_of(env: gymnasium.Env[Any, Any]) -> Calls:
+    """The counter of an environment, installed in the innermost one: all of its wrappers lead there, the user's too."""
+    base = env.unwrapped
+    if isinstance(installed := base.reset, _Counted):
+        return installed.calls
+    calls = Calls()
+    for name in ("reset", "step"):
+        setattr(base, name, _Counted(getattr(base, name), calls))
+    return calls
+
+
 class Stage:
     """An agent in its environment, between two steps, so that a run can be continued where it stopped.
+
+    Where anybody else has reset or stepped the environment since, its episode is not the agent's any more, and a new
+    one begins.
 
     Args:
         agent: what acts.
@@ -38,11 +70,12 @@ class Stage:
         self.agent, self.env, self._seed = agent, env, seed
         self._observation: Any = None
         self._is_open = False
+        self._calls, self._n_known = calls_of(env), 0
 
     def advance(self, n_steps: int, callback: Callback | None = None) -> int:
         """Take up to `n_steps` steps; episodes that end are followed by new ones. Returns the number of steps taken."""
         for done in range(n_steps):
-            if not self._is_open:
+            if not self._is_open or self._calls.n != self._n_known:
                 self._observation, info = self.env.reset(seed=self._seed)
                 self._seed, self._is_open = None, True
                 self.agent.begin(self._observation, info)
@@ -53,6 +86,7 @@ class Stage:
             )
             self.agent.observe(transition)
             self._observation, self._is_open = observation, not (terminated or truncated)
+            self._n_known = self._calls.n
             if callback is not None and callback(self.agent, transition) is False:
                 return done + 1
         return n_steps
@@ -119,7 +153,8 @@ class OnlineAgent:
     ) -> Self:
         """Live and learn for `total_timesteps` more steps.
 
-        A second call goes on where the first stopped, in the same episode.
+        A second call goes on where the first stopped, in the same episode; a new one begins where anybody else has
+        reset or stepped the environment in between.
 
         Args:
             total_timesteps: number of steps, at least 1.

@@ -30,6 +30,17 @@ def test_lives_exactly_the_steps_asked_for_and_shows_each_once(lanterns, algorit
         observation = twin.reset()[0] if truncated else after
 
 
+@pytest.mark.parametrize("boundary_terminates", [False, True])
+def test_an_episode_that_others_touched_is_left(lanterns, boundary_terminates):
+    env, shown = lanterns(delay=2), []
+    agent = DeepAgent(env, "DQN", boundary_terminates=boundary_terminates).learn(10)
+    env.reset(seed=1)
+    env.step(0)
+    agent.learn(5, callback=lambda _, t: shown.append(t.info["decision_id"]))
+    agent.learn(5, callback=lambda _, t: shown.append(t.info["decision_id"]))
+    assert shown == list(range(10))
+
+
 @pytest.mark.parametrize("algorithm", CORE)
 def test_a_callback_that_returns_false_stops(lanterns, algorithm):
     shown = []

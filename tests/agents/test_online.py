@@ -1,11 +1,14 @@
 """The loop: who is told what and in which order, where it stops, and how it goes on."""
 
+import copy
+import pickle
+
 import gymnasium
 import numpy as np
 import pytest
 from habitus.agents import Agent, run
 from habitus.agents.declared import schema_of, verdict_value
-from habitus.agents.online import OnlineAgent
+from habitus.agents.online import OnlineAgent, Stage
 from habitus.agents.simple import BestFixed, FixedAction, PolicyAgent, RandomAgent
 from habitus.envs import contract
 
@@ -54,6 +57,45 @@ def test_learning_in_pieces_equals_learning_at_once(lanterns):
         return shown
 
     assert live(20) == live(3, 11, 6)
+
+
+@pytest.mark.parametrize("meddle", [lambda env: env.reset(seed=1), lambda env: env.step(0)], ids=["reset", "step"])
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gymnasium.wrappers.TimeLimit(env, 50)])
+def test_an_episode_that_others_touched_is_left(lanterns, meddle, wrap):
+    env, diary = wrap(lanterns()), Diary()
+    stage = Stage(diary, env, seed=0)
+    stage.advance(2)
+    meddle(env)
+    stage.advance(1)
+    stage.advance(1)
+    words = [word for word, _ in diary.lines]
+    assert words == ["begin", "act", "observe", "act", "observe", "begin", "act", "observe", "act", "observe"]
+    assert diary.lines[7][1].observation is diary.lines[5][1]
+
+
+def test_a_callback_may_evaluate_in_the_same_environment(lanterns):
+    env, ids = lanterns(delay=2), []
+
+    def evaluate(_, transition):
+        ids.append(transition.info["decision_id"])
+        if len(ids) == 3:
+            env.reset()
+            env.step(0)
+
+    RandomAgent(env).learn(6, callback=evaluate)
+    assert ids == [0, 1, 2, 0, 1, 2]
+
+
+def test_an_environment_that_was_learnt_in_can_be_copied_and_pickled():
+    env = gymnasium.make("CliffWalking-v1")
+    RandomAgent(env).learn(3)
+    for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
+        before, state = env.unwrapped.reset.calls.n, env.unwrapped.s
+        other.reset(seed=0)
+        other.step(0)
+        assert env.unwrapped.reset.calls.n == before
+        assert env.unwrapped.s == state
+        assert other.unwrapped.reset.calls.n == before + 2
 
 
 def test_the_count_starts_again_unless_told_otherwise(lanterns):
