@@ -25,6 +25,11 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, AGENT_STREAM])
 
 
+def later_seed(seed: int, n_choices: int) -> int:
+    """Seed of an environment in which an agent lives on after `n_choices`: not the one that it has already seen."""
+    return int(np.random.SeedSequence([seed, AGENT_STREAM, n_choices]).generate_state(1)[0] >> 1)
+
+
 class Calls:
     """Number of resets and steps that an environment was asked for, by anybody."""
 
@@ -128,6 +133,7 @@ class OnlineAgent:
         self.n_actions = int(env.action_space.n)
         self.num_timesteps = 0
         self._stage: Stage | None = None
+        self._first_seed = seed  # of the environment's first reset in `learn`
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
         """A new episode starts."""
@@ -172,7 +178,7 @@ class OnlineAgent:
         if reset_num_timesteps:
             self.num_timesteps = 0
         if self._stage is None:
-            self._stage = Stage(self, self.env, self.seed)
+            self._stage = Stage(self, self.env, self._first_seed)
         if not progress_bar:
             self._stage.advance(total_timesteps, self._counting(callback))
             return self

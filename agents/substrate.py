@@ -29,7 +29,7 @@ from .base import Transition
 from .credit import Credit
 from .declared import DeclaredReview, DeclaredSchema, schema_of, verdict_value
 from .features import FeatureEncoder, Features, Rank
-from .online import OnlineAgent
+from .online import OnlineAgent, later_seed
 
 FILE_FORMAT = "habitus.substrate"
 
@@ -232,7 +232,13 @@ class Substrate(OnlineAgent):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: gymnasium.Env[Any, Any]) -> Self:
-        """Read an agent that `save` wrote; learning goes on as if it had never stopped.
+        """Read an agent that `save` wrote.
+
+        What it has learnt, its style, settings, step counts and random choices go on as if it had never stopped. The
+        episode does not: an environment is no part of the file. `learn` begins a new one, seeded from `seed` and the
+        choices made so far, so that it brings fresh experience and the same each time; outcomes that the unfinished
+        episode still owed are dropped. They are kept only where the caller drives the environment on in the same
+        episode, with `act` and `observe`.
 
         Args:
             path: the file.
@@ -257,6 +263,8 @@ class Substrate(OnlineAgent):
         found = [arrays[jax.tree_util.keystr(where).strip(".")] for where, _ in leaves]
         agent._buffers = stepping.pack(jax.tree.unflatten(tree, [jnp.asarray(array) for array in found]))
         agent._choices, agent.num_timesteps = header["choices"], header["num_timesteps"]
+        if agent._choices > 0:
+            agent._first_seed = later_seed(agent.seed, agent._choices)
         return agent
 
     def _greedy(self, observation: Any) -> int:

@@ -54,6 +54,29 @@ def test_learn_goes_on_after_loading(lanterns, tmp_path):
     assert loaded.memory.step == 1_000
 
 
+def test_a_loaded_agent_learns_from_fresh_experience_and_the_same_each_time(lanterns, tmp_path):
+    def life(agent, n_steps):
+        seen = []
+        agent.learn(n_steps, callback=lambda _, t: seen.append((int(t.observation["colour"]), t.action, t.reward)))
+        return seen
+
+    agent = Substrate(lanterns(), seed=1)
+    first = life(agent, 60)
+    path = agent.save(tmp_path / "agent")
+    lives = [life(Substrate.load(path, lanterns()), 60) for _ in range(2)]
+    assert lives[0] == lives[1]
+    assert [colour for colour, _, _ in lives[0]] != [colour for colour, _, _ in first]
+    unborn = Substrate(lanterns(), seed=1).save(tmp_path / "unborn")
+    assert life(Substrate.load(unborn, lanterns()), 60) == first
+
+
+def test_learn_after_loading_drops_what_the_unfinished_episode_owed(lanterns, tmp_path):
+    agent = Substrate(lanterns(delay=20)).learn(30)
+    loaded = Substrate.load(agent.save(tmp_path / "agent"), lanterns(delay=20)).learn(20)
+    assert loaded.memory.version == agent.memory.version  # 10 were credited; of the new episode none has come yet
+    assert loaded.lost_feedback == {"overwritten": 0, "unmatched": 0}
+
+
 def test_everything_about_an_agent_is_kept(lanterns, tmp_path):
     env = lanterns()
     settings = {"masked": ["guest"], "rank": "poles", "credit": "stream", "kind_variance": {"rank": 0.5}, "noise": 0.4}
