@@ -2,7 +2,7 @@
 
 A run is one agent in one world with one seed. Its hash is that of the canonical JSON of its specification: keys sorted,
 no spaces, labels and paths left out, so that renaming an agent or moving a table does not run anything again, while a
-changed setting, a changed table or another version of the package does.
+changed setting, a changed table, a changed module of the user or another version of the package does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from .. import __version__
+from . import own_code
 from .study import Feedback, Study, StudyAgent, StudyWorld, is_table
 
 HASH_DIGITS = 16
@@ -34,6 +35,7 @@ class Run:
         feedback: variant.
         steps: number of steps.
         seed: of the world and of the agent.
+        digests: path of a table, or module of the user -> SHA-256, where they are known; else they are read.
     """
 
     world: str
@@ -45,6 +47,7 @@ class Run:
     feedback: Feedback
     steps: int
     seed: int
+    digests: Mapping[str, str] = dataclasses.field(default_factory=dict)
 
     @property
     def group(self) -> tuple[str, str, str]:
@@ -52,11 +55,11 @@ class Run:
         return (self.world, self.agent, self.feedback)
 
     def spec(self) -> dict[str, Any]:
-        """What is run, as JSON. A table is named by its content."""
-        kwargs = {key: _fingerprint(value) if is_table(value) else value for key, value in self.world_kwargs.items()}
+        """What is run, as JSON. A table is named by its content; modules of the user add the digest of their source."""
+        kwargs = {key: self._table(value) if is_table(value) else value for key, value in self.world_kwargs.items()}
         return {
-            "world": {"id": self.world_id, "kwargs": kwargs},
-            "agent": {"kind": self.kind, "settings": dict(self.settings)},
+            "world": {"id": self.world_id, "kwargs": kwargs, **self._code(self.world_id)},
+            "agent": {"kind": self.kind, "settings": dict(self.settings), **self._code(self.kind)},
             "feedback": self.feedback,
             "steps": self.steps,
             "seed": self.seed,
@@ -67,6 +70,14 @@ class Run:
     def hash(self) -> str:
         """Identity of the run, 16 hexadecimal digits."""
         return spec_hash(self.spec())
+
+    def _table(self, path: str) -> dict[str, str]:
+        return {"table": Path(path).name, "sha256": self.digests.get(path) or _table_digest(path)}
+
+    def _code(self, name: str) -> dict[str, str]:
+        module = own_code.module_of(name)
+        digest = (self.digests.get(module) or _module_digest(module)) if module else None
+        return {"code": digest} if digest else {}
 
 
 def canonical(value: Any) -> str:
@@ -79,8 +90,23 @@ def spec_hash(spec: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(spec).encode()).hexdigest()[:HASH_DIGITS]
 
 
-def runs_of(study: Study) -> tuple[Run, ...]:
-    """All runs of a study, by world, agent, variant and seed in the study's order."""
+def digests_of(study: Study) -> dict[str, str]:
+    """What stands now in the tables and in the user's own modules of a study: path or module -> SHA-256."""
+    tables = [value for world in study.worlds for value in world.kwargs.values() if is_table(value)]
+    names = [world.id for world in study.worlds] + [agent.kind for agent in study.agents]
+    modules = {module: _module_digest(module) for module in map(own_code.module_of, names) if module}
+    found = {path: _table_digest(path) for path in tables if Path(path).is_file()}
+    return found | {module: digest for module, digest in modules.items() if digest}
+
+
+def runs_of(study: Study, known: Mapping[str, str] | None = None) -> tuple[Run, ...]:
+    """All runs of a study, by world, agent, variant and seed in the study's order.
+
+    Args:
+        study: what to run.
+        known: digests that count in place of what lies there now, as when a report is made from records alone.
+    """
+    digests = digests_of(study) | dict(known or {})
     return tuple(
         Run(
             world=world.label,
@@ -92,6 +118,7 @@ def runs_of(study: Study) -> tuple[Run, ...]:
             feedback=feedback,
             steps=study.steps_of(world),
             seed=seed,
+            digests=digests,
         )
         for world in study.worlds
         for agent in _fitting(study, world)
@@ -111,10 +138,18 @@ def _arguments(study: Study, world: StudyWorld, feedback: Feedback) -> dict[str,
     return {"horizon": study.horizon or study.steps_of(world), **world.kwargs, "feedback": feedback}
 
 
-def _fingerprint(path: str) -> dict[str, str]:
+def _table_digest(path: str) -> str:
     """Digest of a table and of the description beside it."""
-    files = [file for file in (Path(path), Path(path).with_suffix(".yaml")) if file.is_file()]
-    return {"table": Path(path).name, "sha256": _digest(tuple((file, file.stat().st_mtime_ns) for file in files))}
+    return _digest_now(Path(path), Path(path).with_suffix(".yaml"))
+
+
+def _module_digest(module: str) -> str | None:
+    source = own_code.source_of(module)
+    return _digest_now(source) if source else None
+
+
+def _digest_now(*paths: Path) -> str:
+    return _digest(tuple((path, path.stat().st_mtime_ns) for path in paths if path.is_file()))
 
 
 @functools.lru_cache(maxsize=32)

@@ -124,6 +124,7 @@ class Results:
         failed: runs that failed, with their error.
         missing: runs that are not there, or damaged, with the reason.
         n_foreign: records in the folder that do not belong to the study.
+        runs: all runs of the study.
     """
 
     folder: Path
@@ -133,6 +134,7 @@ class Results:
     failed: tuple[tuple[Run, str], ...]
     missing: tuple[tuple[Run, str], ...]
     n_foreign: int
+    runs: tuple[Run, ...]
 
     @property
     def focus(self) -> str:
@@ -261,9 +263,10 @@ def load(folder: Path) -> Results:
             "Results are made by `habitus run STUDY --out DIR`."
         )
     loaded = study.load(folder / STUDY)
+    runs = runs_of(loaded)
     groups: dict[tuple[str, str, str], list[tuple[Run, records.Record]]] = {}
     failed, missing, planned = [], [], set()
-    for run in runs_of(loaded):
+    for run in runs:
         planned.add(run.hash)
         try:
             record = records.read(folder / records.RUNS, run.hash)
@@ -285,6 +288,7 @@ def load(folder: Path) -> Results:
         failed=tuple(failed),
         missing=tuple(missing),
         n_foreign=len(present - planned),
+        runs=runs,
     )
 
 

@@ -16,7 +16,6 @@ from tensorboard.compat.proto.summary_pb2 import Summary  # type: ignore[import-
 from tensorboard.summary.writer.event_file_writer import EventFileWriter  # type: ignore[import-untyped]
 
 from . import records, statistics
-from .plan import runs_of
 from .records import Record
 from .results import Cell, Results
 
@@ -34,7 +33,7 @@ def export(results: Results) -> Path:
     folder = results.folder / FOLDER
     shutil.rmtree(folder, ignore_errors=True)
     seeds = {(cell.world, cell.agent, cell.feedback): set(cell.seeds) for cell in results.cells.values()}
-    for run in runs_of(results.study):
+    for run in results.runs:
         if run.seed not in seeds.get(run.group, ()):
             continue
         record = records.read(results.folder / records.RUNS, run.hash)

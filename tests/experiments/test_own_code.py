@@ -7,7 +7,8 @@ import sys
 import textwrap
 from pathlib import Path
 
-from habitus.experiments import own_code
+import pytest
+from habitus.experiments import own_code, plan
 
 AGENT = textwrap.dedent("""
     class Mine:
@@ -58,3 +59,16 @@ def test_an_agent_beside_the_study_is_run_from_anywhere(tmp_path):
     assert habitus(tmp_path, "report", "results/own").returncode == 0
     done = habitus(tmp_path, "explain", "results/own", "--agent", "Mine")
     assert "agent `Mine` (my_own_agent:Mine) does not explain its decisions" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["kind", "world_id"])
+def test_changed_code_is_another_run_and_code_of_the_package_is_not(tmp_path, name):
+    made = {"world": "w", "agent": "a", "world_id": "CartPole-v1", "world_kwargs": {}, "kind": "random"}
+    made |= {"settings": {}, "feedback": "attributed", "steps": 10, "seed": 0, name: "changing_code:Thing-v0"}
+    path, hashes = tmp_path / "changing_code.py", set()
+    with own_code.importable(tmp_path):
+        for text in ("x = 1", "x = 10", "x = 100"):
+            path.write_text(text)
+            hashes.add(plan.Run(**made).hash)
+    assert len(hashes) == 3
+    assert "code" not in plan.Run(**made | {"kind": "linucb", "world_id": "CartPole-v1"}).spec()["agent"]
