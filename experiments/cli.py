@@ -90,11 +90,15 @@ def run(
         }
         words = ["habitus", "run", study, *(str(w) for o, v in options.items() if v is not None for w in (o, v))]
         beside = study_module.folder_of(study)
-        _prepare(folder, chosen, shlex.join(words), beside)
+        _refuse_another(folder, chosen)
+
+        def checked() -> None:
+            _describe(folder, chosen, shlex.join(words), beside)
+
         console.print(f"[bold]{chosen.name}[/]  {rich.markup.escape(chosen.question)}", highlight=False)
         try:
             with own_code.importable(beside):
-                outcome = runner.run_study(chosen, folder, jobs=jobs, console=console)
+                outcome = runner.run_study(chosen, folder, jobs=jobs, console=console, checked=checked)
         except runner.Interrupted:
             n_done = sum(1 for path in (folder / records.RUNS).iterdir() if not path.name.startswith("."))
             console.print(
@@ -181,8 +185,8 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _prepare(folder: Path, study: Study, command: str, beside: Path) -> None:
-    """Make the results' folder and say in it what is run; refuses the folder of another study."""
+def _refuse_another(folder: Path, study: Study) -> None:
+    """Refuse the folder of another study."""
     from . import results
     from . import study as study_module
 
@@ -193,9 +197,14 @@ def _prepare(folder: Path, study: Study, command: str, beside: Path) -> None:
             raise ExperimentError(
                 f"`{folder}` holds the results of study `{other}`, not of `{study.name}`; choose another `--out`."
             )
-    folder.mkdir(parents=True, exist_ok=True)
-    _replace(path, study.to_yaml())
+
+
+def _describe(folder: Path, study: Study, command: str, beside: Path) -> None:
+    """Say in the results' folder what is run. Only now, that nothing is refused any more: reports go by it."""
+    from . import results
+
     provenance = {"command": command, "habitus": __version__, "code": str(beside.resolve())}
+    _replace(folder / results.STUDY, study.to_yaml())
     _replace(folder / results.PROVENANCE, json.dumps(provenance, indent=1) + "\n")
 
 

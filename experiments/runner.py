@@ -51,7 +51,12 @@ class Interrupted(Exception):  # noqa: N818 - not an error: the user asked for i
 
 
 def run_study(
-    study: Study, folder: Path, *, jobs: int | None = None, console: rich.console.Console | None = None
+    study: Study,
+    folder: Path,
+    *,
+    jobs: int | None = None,
+    console: rich.console.Console | None = None,
+    checked: Callable[[], None] = lambda: None,
 ) -> Outcome:
     """Do all runs of a study that `folder` does not hold yet.
 
@@ -60,6 +65,7 @@ def run_study(
         folder: results of the study; records go to its subfolder `runs`.
         jobs: worker processes, at least 1; default, one per CPU.
         console: where progress is shown.
+        checked: called once, when nothing is refused any more and before the first run.
 
     Raises:
         StudyError: a world or an agent cannot be built as the study says; nothing was run.
@@ -79,7 +85,9 @@ def run_study(
     if pending:
         jobs = jobs or os.cpu_count() or 1
         with _noted_interrupt() as is_interrupted, Progress(pending, jobs, console) as progress:
-            _Workers(pending, runs_folder, jobs, progress, failed, is_interrupted).run()
+            _Workers(pending, runs_folder, jobs, progress, failed, is_interrupted, checked).run()
+    else:
+        checked()
     return Outcome(len(planned), n_skipped, tuple(failed))
 
 
@@ -141,10 +149,11 @@ class _Workers:
         progress: Progress,
         failed: list[tuple[Run, str]],
         is_interrupted: Callable[[], bool],
+        checked: Callable[[], None],
     ) -> None:
         self._left = {run.hash: run for run in pending}
         self._folder, self._jobs, self._progress, self._failed = folder, jobs, progress, failed
-        self._is_interrupted = is_interrupted
+        self._is_interrupted, self._checked = is_interrupted, checked
         self._under_way: set[str] = set()
         self._is_checked = False
 
@@ -199,6 +208,7 @@ class _Workers:
         if complaints:
             raise StudyError("\n".join(complaints))
         self._is_checked = True
+        self._checked()
 
     def _wait(self, futures: set[concurrent.futures.Future[Any]], channel: Any) -> None:
         """Until all are done; shows progress meanwhile."""

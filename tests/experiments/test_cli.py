@@ -107,6 +107,16 @@ def test_the_folder_of_another_study_is_refused(habitus, recorded):
     assert "holds the results of study `small`, not of `quickstart`; choose another `--out`." in said
 
 
+def test_a_refused_run_leaves_the_description_of_the_results_as_it_was(habitus, make_study, recorded, tmp_path):
+    before = (recorded / "study.yaml").read_bytes()
+    path = tmp_path / "wrong.yaml"
+    path.write_text(make_study(agents=[{"kind": "fake_world:Bandit", "settings": {"epsilom": 1}}]).to_yaml())
+    code, said = habitus("run", path, "--out", recorded, "--jobs", 1)
+    assert (code, "epsilom" in said) == (2, True)
+    assert (recorded / "study.yaml").read_bytes() == before
+    assert not (recorded / "provenance.json").exists()
+
+
 def test_an_out_that_is_a_file_is_refused(habitus, small_file):
     code, said = habitus("run", small_file, "--out", small_file)
     assert code == 2
