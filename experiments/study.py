@@ -29,6 +29,7 @@ NO_LEARNERS = ("random", "best_fixed", "rules", "oracle")
 
 STUDIES = Path(__file__).parent / "studies"
 MAX_SEED = 2**31 - 1
+MAX_SEEDS = 100_000  # of one world; more are a slip of the hand, and would fill the memory before the first run
 
 
 def _expand_seeds(value: Any) -> Any:
@@ -41,6 +42,10 @@ def _expand_seeds(value: Any) -> Any:
         start, count = value.get("start", 0), value.get("count")
         if not (_is_int(start) and _is_int(count) and start >= 0 and count >= 1):
             raise ValueError(f"expected whole numbers, start >= 0 and count >= 1, got {value}.")
+        if count > MAX_SEEDS:
+            raise ValueError(f"expected a count of at most {MAX_SEEDS}, got {count}.")
+        if start + count - 1 > MAX_SEED:
+            raise ValueError(f"expected seeds up to {MAX_SEED}, got {value}, whose last is {start + count - 1}.")
         return tuple(range(start, start + count))
     if not isinstance(value, list | tuple) or not value:
         raise ValueError(f"expected {{start: 0, count: 10}} or a list of seeds, got {value!r}.")
@@ -257,6 +262,8 @@ class Study(_Strict):
         for name, number in (("seeds", n_seeds), ("steps", steps)):
             if number is not None and number < 1:
                 raise StudyError(f"`--{name}` must be at least 1, got {number}.")
+        if n_seeds is not None and n_seeds > MAX_SEEDS:
+            raise StudyError(f"`--seeds` must be at most {MAX_SEEDS}, got {n_seeds}.")
         kept_worlds = _chosen("worlds", self.worlds, worlds)
         change: dict[str, Any] = {"agents": _chosen("agents", self.agents, agents), "worlds": kept_worlds}
         if n_seeds is not None:
@@ -360,8 +367,10 @@ def _chosen(what: str, entries: tuple[Any, ...], labels: Sequence[str]) -> tuple
 
 def _counted(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
     """The first `count` seeds, going on after the largest where there are fewer."""
-    beyond = range(max(seeds) + 1, max(seeds) + 1 + max(0, count - len(seeds)))
-    return (*seeds[:count], *beyond)
+    last = max(seeds) + max(0, count - len(seeds))
+    if last > MAX_SEED:
+        raise StudyError(f"`--seeds`: expected seeds up to {MAX_SEED}, but {count} of them go up to {last}.")
+    return (*seeds[:count], *range(max(seeds) + 1, last + 1))
 
 
 def _distinct(values: tuple[Feedback, ...]) -> tuple[Feedback, ...]:

@@ -98,6 +98,8 @@ def test_every_named_study_is_valid():
             ("{start: 3, count: 2}", "[1, -1]"),
             "mine.yaml:4: `seeds`: expected whole numbers from 0 to 2147483647, got -1.",
         ),
+        (("start: 3,", "start: 2147483647,"), "mine.yaml:4: `seeds`: expected seeds up to 2147483647, got"),
+        (("count: 2", "count: 1000000000000"), "mine.yaml:4: `seeds`: expected a count of at most 100000"),
         (("{start: 3, count: 2}", "[1, 1]"), "a seed stands twice"),
         (("{start: 3, count: 2}", "5"), "expected {start: 0, count: 10} or a list of seeds, got 5."),
         (("CreditReview-v0", "CreditRevew-v0"), "mine.yaml:7: `worlds[0].id`: unknown world 'habitus/CreditRevew-v0'"),
@@ -194,6 +196,13 @@ def test_a_choice_of_agents_keeps_the_references(make_study):
         small.restricted(agents=["dqm"])
     with pytest.raises(StudyError, match="`--seeds` must be at least 1, got 0"):
         small.restricted(n_seeds=0)
+
+
+def test_more_seeds_than_there_are_cannot_be_asked_for(make_study):
+    with pytest.raises(StudyError, match="`--seeds` must be at most 100000"):
+        make_study().restricted(n_seeds=10**12)
+    with pytest.raises(StudyError, match="expected seeds up to 2147483647, but 2 of them go up to 2147483648"):
+        make_study(seeds=[study.MAX_SEED]).restricted(n_seeds=2)
 
 
 def test_what_does_not_learn_is_run_in_one_variant(make_study):
