@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -140,17 +141,29 @@ class FeatureEncoder:
         )
 
     def encode(self, observation: Any) -> Features:
-        """Active nodes of one observation."""
+        """Active nodes of one observation.
+
+        Raises:
+            ValueError: a code outside its space, a known number or a stake that is NaN or infinite.
+        """
         values = self._values(observation)
         index, value = [0], [1.0]
         for name, category in self._categories:
             category.activate(values[name], index, value)
         for name, number, status in self._numbers:
             is_known = status is None or int(values[status]) == 0
-            number.activate(float(np.ravel(values[name])[0]), index, value, is_known=is_known)
+            observed = float(np.ravel(values[name])[0])
+            if is_known and not math.isfinite(observed):
+                raise ValueError(
+                    f"`{name}` must be a finite number, got {observed}; replace missing numbers in a "
+                    "gymnasium.wrappers.TransformObservation, or declare a status field that says that it is unknown."
+                )
+            number.activate(observed, index, value, is_known=is_known)
         stake = 1.0
         if self._stake_field is not None:
             stake = float(np.ravel(values[self._stake_field])[0])
+            if not (math.isfinite(stake) and stake > 0):
+                raise ValueError(f"the stake `{self._stake_field}` must be finite and positive, got {stake}.")
             index.append(self.n_nodes - 1)
             value.append(1.0 / stake)
         return Features(np.array(index, np.int32), np.array(value, np.float32), stake)

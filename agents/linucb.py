@@ -179,6 +179,7 @@ class LinUCB(OnlineAgent):
 
     def observe(self, transition: Transition) -> None:
         """Learn what this step completes: its own reward, earlier outcomes that arrived, a verdict."""
+        self._check_outcomes(transition)
         is_known = self._acted_on is not None and self._acted_on[0] is transition.observation
         features = self._acted_on[1] if is_known and self._acted_on else self._encode(transition.observation)
         case = _Case(features, transition.action)

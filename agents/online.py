@@ -6,6 +6,7 @@ of `Agent`; `OnlineAgent` gives a learner of this package the same loop as a met
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
@@ -133,6 +134,7 @@ class OnlineAgent:
         self.n_actions = int(env.action_space.n)
         self.num_timesteps = 0
         self._stage: Stage | None = None
+        self._n_observed = 0
         self._first_seed = seed  # of the environment's first reset in `learn`
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
@@ -207,6 +209,23 @@ class OnlineAgent:
         if batch is None:
             return np.asarray(self._greedy(observation), np.int64), state
         return np.array([self._greedy(single) for single in batch], np.int64), state
+
+    def _check_outcomes(self, transition: Transition) -> None:
+        """Refuse rewards that nothing can be learnt from, before they reach a memory that they would spoil for good.
+
+        Raises:
+            ValueError: a reward or a delayed outcome is NaN or infinite.
+        """
+        self._n_observed += 1
+        outcomes = [("reward", transition.reward)]
+        outcomes += [(f"outcome of decision {i}", value) for i, value in transition.info.get("feedback", ())]
+        for name, value in outcomes:
+            if not math.isfinite(value):
+                raise ValueError(
+                    f"the {name} must be finite, got {value} at step {self._n_observed} of this agent; nothing was "
+                    "learnt from the step. Correct the environment, or replace such rewards in a "
+                    "gymnasium.wrappers.TransformReward."
+                )
 
     def _counting(self, callback: Callback | None, tick: Callable[[], None] | None = None) -> Callback:
         def count(agent: Any, transition: Transition) -> bool | None:

@@ -140,6 +140,7 @@ class Substrate(OnlineAgent):
 
     def observe(self, transition: Transition) -> None:
         """Learn from one step and choose the next action, in one compiled call."""
+        self._check_outcomes(transition)
         info = transition.info
         self._attend(transition.observation)
         features = self._encode(transition.next_observation)

@@ -119,6 +119,7 @@ class TabularQ(OnlineAgent):
 
     def observe(self, transition: Transition) -> None:
         """Update the cells whose reward is complete."""
+        self._check_outcomes(transition)
         case = _Case(*self._cell(transition.observation), transition.action)
         settled = self._ledger.settle(case, transition)
         if settled.now is not None:

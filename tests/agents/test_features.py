@@ -163,6 +163,19 @@ def test_a_code_outside_the_space_is_refused(encoder):
         encoder.encode(case(home=3))
 
 
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_a_number_that_is_none_is_refused_unless_its_status_says_so(encoder, number):
+    with pytest.raises(ValueError, match=r"`income` must be a finite number, got .*TransformObservation"):
+        encoder.encode(case(income=number))
+    assert np.isfinite(encoder.encode(case(income=number, status=2)).activation).all()
+
+
+@pytest.mark.parametrize("stake", [np.nan, np.inf, 0.0, -1.0])
+def test_a_stake_that_cannot_be_divided_by_is_refused(encoder, stake):
+    with pytest.raises(ValueError, match=r"the stake `amount` must be finite and positive"):
+        encoder.encode(case(amount=stake))
+
+
 def test_labels_must_fit_the_space(schema):
     with pytest.raises(ValueError, match="`a` has 3 codes but the schema declares 2 labels"):
         FeatureEncoder(

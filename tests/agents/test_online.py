@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 from habitus.agents import Agent, run
 from habitus.agents.declared import schema_of, verdict_value
+from habitus.agents.linucb import LinUCB
 from habitus.agents.online import OnlineAgent, Stage
 from habitus.agents.simple import BestFixed, FixedAction, PolicyAgent, RandomAgent
+from habitus.agents.substrate import Substrate
+from habitus.agents.tabular import TabularQ
 from habitus.envs import contract
 
 
@@ -125,6 +128,37 @@ def test_nothing_is_learnt_without_steps_or_an_environment(lanterns):
     agent.env = None
     with pytest.raises(ValueError, match="`env` is missing"):
         agent.learn(1)
+
+
+class Spoilt(gymnasium.Wrapper):
+    """Pays `value` at step 5: as the reward, or as a late outcome."""
+
+    def __init__(self, env, value, late=False):
+        super().__init__(env)
+        self.value, self.late, self.t = value, late, 0
+
+    def step(self, action):
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.t += 1
+        if self.t == 5 and self.late:
+            info["feedback"] = [(0, self.value)]
+        return observation, self.value if self.t == 5 and not self.late else reward, terminated, truncated, info
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("kind", [Substrate, LinUCB, TabularQ])
+def test_a_reward_that_is_no_number_is_refused_at_its_step(lanterns, kind, value):
+    agent = kind(Spoilt(lanterns(), value))
+    with pytest.raises(ValueError, match=r"the reward must be finite, got .* at step 5 .*TransformReward"):
+        agent.learn(10)
+    assert agent.num_timesteps == 4
+    assert agent.learn(3).num_timesteps == 3  # what was learnt before is sound
+
+
+@pytest.mark.parametrize("kind", [Substrate, LinUCB, TabularQ])
+def test_a_late_outcome_that_is_no_number_is_refused(lanterns, kind):
+    with pytest.raises(ValueError, match=r"the outcome of decision 0 must be finite, got nan at step 5"):
+        kind(Spoilt(lanterns(delay=9), np.nan, late=True)).learn(10)
 
 
 def test_random_is_uniform(lanterns):
