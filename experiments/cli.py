@@ -192,7 +192,7 @@ def _refuse_another(folder: Path, study: Study) -> None:
 
     path = folder / results.STUDY
     if path.is_file():
-        other = study_module.load(path).name
+        other = study_module.load(path, is_to_run=False).name
         if other != study.name:
             raise ExperimentError(
                 f"`{folder}` holds the results of study `{other}`, not of `{study.name}`; choose another `--out`."
@@ -201,9 +201,14 @@ def _refuse_another(folder: Path, study: Study) -> None:
 
 def _describe(folder: Path, study: Study, command: str, beside: Path) -> None:
     """Say in the results' folder what is run. Only now, that nothing is refused any more: reports go by it."""
-    from . import results
+    from . import plan, results
 
-    provenance = {"command": command, "habitus": __version__, "code": str(beside.resolve())}
+    provenance = {
+        "command": command,
+        "habitus": __version__,
+        "code": str(beside.resolve()),
+        "digests": plan.digests_of(study),
+    }
     _replace(folder / results.STUDY, study.to_yaml())
     _replace(folder / results.PROVENANCE, json.dumps(provenance, indent=1) + "\n")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from . import records, results, study, study_file, worker
 from .errors import RecordError, StudyError
-from .plan import Run, runs_of
+from .plan import Run
 from .records import Record
 
 
@@ -123,9 +123,7 @@ def _find(
     folder: Path, *, world: str | None, agent: str | None, feedback: str | None, seed: int | None
 ) -> tuple[Run, Record]:
     """The run that is meant, and its record."""
-    if not (folder / results.STUDY).is_file():
-        raise RecordError(f"`{folder}`: expected the results of a study, there is no {results.STUDY} in it.")
-    runs: list[Run] = list(runs_of(study.load(folder / results.STUDY)))
+    runs: list[Run] = list(results.planned_in(folder)[1])
     for option, wanted in (("world", world), ("agent", agent), ("feedback", feedback), ("seed", seed)):
         valid = list(dict.fromkeys(getattr(run, option) for run in runs))
         if wanted is None:
@@ -137,6 +135,9 @@ def _find(
     record = records.read(folder / records.RUNS, runs[0].hash)
     if not record.is_complete:
         raise RecordError(f"run {runs[0].hash} failed and has no steps: {record.header['error']['message']}")
+    for key, value in runs[0].world_kwargs.items():
+        if study.is_table(value) and not Path(value).is_file():
+            raise StudyError(f"world `{runs[0].world}`: `{key}`: the table {value!r} is needed again, and is gone.")
     return runs[0], record
 
 

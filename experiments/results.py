@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import records, statistics, study
+from . import own_code, records, statistics, study
 from .errors import RecordError
-from .plan import Run, runs_of
+from .plan import Run, digests_of, runs_of
 from .statistics import Estimate
 
 STUDY, PROVENANCE = "study.yaml", "provenance.json"
@@ -257,13 +257,7 @@ def load(folder: Path) -> Results:
     Raises:
         RecordError: the folder holds no study, or no whole record of it.
     """
-    if not (folder / STUDY).is_file():
-        raise RecordError(
-            f"`{folder}`: expected results of a study, a folder with {STUDY} and {records.RUNS}/; there is no {STUDY}. "
-            "Results are made by `habitus run STUDY --out DIR`."
-        )
-    loaded = study.load(folder / STUDY)
-    runs = runs_of(loaded)
+    loaded, runs = planned_in(folder)
     groups: dict[tuple[str, str, str], list[tuple[Run, records.Record]]] = {}
     failed, missing, planned = [], [], set()
     for run in runs:
@@ -290,6 +284,50 @@ def load(folder: Path) -> Results:
         n_foreign=len(present - planned),
         runs=runs,
     )
+
+
+def planned_in(folder: Path) -> tuple[study.Study, tuple[Run, ...]]:
+    """The study that was run in a folder and its runs, known by what they were run on.
+
+    A table or a module that has been changed, moved or deleted since does not make its records those of another study.
+
+    Raises:
+        RecordError: the folder holds no study.
+    """
+    if not (folder / STUDY).is_file():
+        raise RecordError(
+            f"`{folder}`: expected results of a study, a folder with {STUDY} and {records.RUNS}/; there is no {STUDY}. "
+            "Results are made by `habitus run STUDY --out DIR`."
+        )
+    loaded = study.load(folder / STUDY, is_to_run=False)
+    noted = _provenance(folder).get("digests")
+    return loaded, runs_of(loaded, noted if isinstance(noted, dict) else _recorded_digests(folder, loaded))
+
+
+def _recorded_digests(folder: Path, loaded: study.Study) -> dict[str, str]:
+    """Where nobody noted them: digests of tables and modules that are gone, from the latest record that names them."""
+    there = digests_of(loaded)
+    tables = [value for world in loaded.worlds for value in world.kwargs.values() if study.is_table(value)]
+    names = [world.id for world in loaded.worlds] + [agent.kind for agent in loaded.agents]
+    lost = {Path(path).name: path for path in tables if path not in there}
+    lost |= {name: module for name in names if (module := own_code.module_of(name)) and module not in there}
+    found: dict[str, tuple[float, str]] = {}
+    for path in (folder / records.RUNS).glob("*/") if lost else ():
+        try:
+            header = records.read_header(folder / records.RUNS, path.name)
+        except RecordError:
+            continue
+        spec, began_s = header["spec"], float(header["timing"].get("started_unix_s", 0.0))
+        digests = [(spec["world"]["id"], spec["world"].get("code")), (spec["agent"]["kind"], spec["agent"].get("code"))]
+        digests += [(v["table"], v["sha256"]) for v in spec["world"]["kwargs"].values() if _is_fingerprint(v)]
+        for name, digest in digests:
+            if name in lost and digest:
+                found[lost[name]] = max(found.get(lost[name], (0.0, "")), (began_s, digest))
+    return {name: digest for name, (_, digest) in found.items()}
+
+
+def _is_fingerprint(value: Any) -> bool:
+    return isinstance(value, dict) and set(value) == {"table", "sha256"}
 
 
 def code_folders(folder: Path) -> tuple[Path, ...]:

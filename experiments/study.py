@@ -283,8 +283,12 @@ class Study(_Strict):
         return yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=120, default_flow_style=None)
 
 
-def load(name_or_path: str | Path) -> Study:
+def load(name_or_path: str | Path, *, is_to_run: bool = True) -> Study:
     """A study, by the name of one that comes with the package or by the path of a file, with its references.
+
+    Args:
+        name_or_path: which.
+        is_to_run: whether the tables that it names must be there; what was run already is reported without them.
 
     Raises:
         StudyError: no such study, or one that is not valid; the text has one line per mistake.
@@ -296,7 +300,7 @@ def load(name_or_path: str | Path) -> Study:
         study = Study.model_validate(data)
     except pydantic.ValidationError as error:
         raise StudyError(study_file.complaint(shown, error, lines, _valid_keys())) from error
-    return _resolve_files(study, path.parent).with_references()
+    return _resolve_files(study, path.parent, is_to_run=is_to_run).with_references()
 
 
 def folder_of(name_or_path: str | Path) -> Path:
@@ -327,17 +331,20 @@ def _locate(name_or_path: str | Path) -> Path:
     )
 
 
-def _resolve_files(study: Study, folder: Path) -> Study:
+def _resolve_files(study: Study, folder: Path, *, is_to_run: bool) -> Study:
     """Tables that a world names by path are looked for from the current folder, then beside the study file."""
-    return study.model_copy(update={"worlds": tuple(_resolve_world(world, folder) for world in study.worlds)})
+    worlds = tuple(_resolve_world(world, folder, is_to_run=is_to_run) for world in study.worlds)
+    return study.model_copy(update={"worlds": worlds})
 
 
-def _resolve_world(world: StudyWorld, folder: Path) -> StudyWorld:
+def _resolve_world(world: StudyWorld, folder: Path, *, is_to_run: bool) -> StudyWorld:
     kwargs = dict(world.kwargs)
     for key, value in kwargs.items():
         if not is_table(value):
             continue
         found = next((base / value for base in (Path.cwd(), folder) if (base / value).is_file()), None)
+        if found is None and not is_to_run:
+            continue
         if found is None:
             raise StudyError(
                 f"world `{world.label}`: `{key}`: expected an existing table, got {value!r}; "

@@ -88,7 +88,7 @@ def test_a_study_that_fails_altogether_gives_no_report(habitus, make_study, tmp_
         (["run", "quickstart", "--agents", "dqm"], "got 'dqm'; did you mean `dqn`?"),
         (["run", "quickstart", "--worlds", "french"], "`--worlds`: expected one of synthetic, spanish, got 'french'"),
         (["report", "nowhere"], "`nowhere`: expected results of a study"),
-        (["explain", "nowhere"], "`nowhere`: expected the results of a study"),
+        (["explain", "nowhere"], "`nowhere`: expected results of a study"),
         (["list", "agent"], "got 'agent'; did you mean `agents`?"),
     ],
 )

@@ -61,6 +61,33 @@ def test_an_agent_beside_the_study_is_run_from_anywhere(tmp_path):
     assert "agent `Mine` (my_own_agent:Mine) does not explain its decisions" in done.stderr
 
 
+ROWS = [f"{'paid' if i % 4 else 'default'},{900 + 37 * i % 1100}" for i in range(200)]
+
+
+@pytest.mark.parametrize("is_noted", [True, False])
+def test_results_outlive_the_table_and_the_module_that_they_were_made_of(tmp_path, is_noted):
+    here, there = tmp_path / "here", tmp_path / "there"
+    here.mkdir()
+    world = {"label": "mine", "id": "habitus/CreditReview-v0", "kwargs": {"applicants": "loans.csv"}}
+    (here / "own.yaml").write_text(json.dumps(STUDY | {"worlds": [world]}))
+    (here / "my_own_agent.py").write_text(AGENT)
+    (here / "loans.csv").write_text("\n".join(["status,income", *ROWS]))
+    (here / "loans.yaml").write_text("outcome: {column: status, good: paid}\nnumeric: [income]\n")
+    out = tmp_path / "out"
+    done = habitus(tmp_path, "run", "here/own.yaml", "--jobs", 1, "--out", out)
+    assert done.returncode == 0, done.stderr
+    here.rename(there)
+    if not is_noted:
+        (out / "provenance.json").unlink()
+    done = habitus(tmp_path, "report", out)
+    assert (done.returncode, "Mine" in done.stdout, "missing" in done.stdout) == (0, True, False), done.stderr
+    done = habitus(tmp_path, "explain", out)
+    assert done.returncode == 2
+    assert "is needed again, and is gone" in done.stderr
+    done = habitus(tmp_path, "run", "there/own.yaml", "--out", out)
+    assert "3 of 3 runs are recorded already" in done.stderr
+
+
 @pytest.mark.parametrize("name", ["kind", "world_id"])
 def test_changed_code_is_another_run_and_code_of_the_package_is_not(tmp_path, name):
     made = {"world": "w", "agent": "a", "world_id": "CartPole-v1", "world_kwargs": {}, "kind": "random"}
