@@ -25,13 +25,12 @@ from ..cognition.decision import Decision
 from ..cognition.errors import MismatchError
 from ..cognition.memory import Memory
 from ..cognition.style import Style, style_of
+from . import saved
 from .base import Transition
 from .credit import Credit
 from .declared import DeclaredReview, DeclaredSchema, schema_of, verdict_value
 from .features import FeatureEncoder, Features, Rank
 from .online import OnlineAgent, later_seed
-
-FILE_FORMAT = "habitus.substrate"
 
 # With declared economics a case is worth deciding only near its break-even probability p = gain / (gain + loss) of
 # being bad. There what it pays has variance (gain + loss)^2 p (1 - p) = gain loss: the noise of a target. The initial
@@ -218,9 +217,9 @@ class Substrate(OnlineAgent):
         target = Path(path)
         target = target if target.suffix else target.with_suffix(".zip")
         leaves, _ = jax.tree.flatten_with_path(self._state())
-        arrays = {jax.tree_util.keystr(where).strip("."): memory.host_copy(leaf) for where, leaf in leaves}
+        arrays = {saved.leaf_name(where): memory.host_copy(leaf) for where, leaf in leaves}
         header = {
-            "format": FILE_FORMAT,
+            "format": saved.FILE_FORMAT,
             "habitus": __version__,
             **self._identity(),
             "settings": {"rule": self.config.rule, "credit": self.credit, **self._options, **_plain(self.config)},
@@ -251,18 +250,17 @@ class Substrate(OnlineAgent):
             MismatchError: the file is of another agent than `env` asks for; says what differs.
         """
         header, arrays = persistence.read(path)
-        if header.get("format") != FILE_FORMAT:
-            raise MismatchError(f"{path} holds {header.get('format')!r}, expected {FILE_FORMAT!r}.")
+        if header.get("format") != saved.FILE_FORMAT:
+            raise MismatchError(f"{path} holds {header.get('format')!r}, expected {saved.FILE_FORMAT!r}.")
+        saved.check_header(path, header)
         seen, expected_space = header["observation_space"], str(env.observation_space)
         if seen != expected_space:  # before settings that make sense for the other space only are refused
-            raise MismatchError(_difference(path, "observation_space", seen, expected_space))
+            raise MismatchError(saved.difference(path, "observation_space", seen, expected_space))
         agent = cls(env, style=header["style"], seed=header["seed"], **header["settings"])
         for name, expected in agent._identity().items():
             if header[name] != expected:
-                raise MismatchError(_difference(path, name, header[name], expected))
-        leaves, tree = jax.tree.flatten_with_path(agent._state())
-        found = [arrays[jax.tree_util.keystr(where).strip(".")] for where, _ in leaves]
-        agent._buffers = stepping.pack(jax.tree.unflatten(tree, [jnp.asarray(array) for array in found]))
+                raise MismatchError(saved.difference(path, name, header[name], expected))
+        agent._buffers = stepping.pack(saved.filled(path, agent._state(), arrays))
         agent._choices, agent.num_timesteps = header["choices"], header["num_timesteps"]
         if agent._choices > 0:
             agent._first_seed = later_seed(agent.seed, agent._choices)
@@ -389,16 +387,3 @@ def _equal(a: Features, b: Features) -> bool:
 
 def _plain(config: Config) -> dict[str, Any]:
     return {**dataclasses.asdict(config), "kind_variance": dict(config.kind_variance)}
-
-
-def _difference(path: str | os.PathLike[str], name: str, stored: Any, expected: Any) -> str:
-    """What differs between a saved agent and an environment, in one sentence."""
-    if isinstance(stored, list) and isinstance(expected, list):
-        pairs = enumerate(zip(stored, expected, strict=False))
-        at = next((i for i, (a, b) in pairs if a != b), min(len(stored), len(expected)))
-        there = repr(stored[at]) if at < len(stored) else "nothing"
-        here = repr(expected[at]) if at < len(expected) else "nothing"
-        detail = f"entry {at} of {len(stored)} is {there}, the environment's {len(expected)} have {here} there"
-    else:
-        detail = f"it is {stored}, the environment has {expected}"
-    return f"{path} was saved with other `{name}`: {detail}. Load it with the environment that it was trained in."

@@ -1,8 +1,9 @@
 """Memories on disk: a zip of one JSON header and plain arrays, no pickle.
 
-The header carries the schema number of the file and the SHA-256 of every array's bytes, so that a damaged file is told
-from a newer one and from one of another memory. The same content gives the same bytes: members are stored in a fixed
-order, uncompressed (compressed bytes depend on the library), with a fixed time.
+The header carries the schema number of the file and the SHA-256 of every array's bytes, the comment of the zip that of
+the header, so that a damaged file is told from a newer one and from one of another memory. The same content gives the
+same bytes: members are stored in a fixed order, uncompressed (compressed bytes depend on the library), with a fixed
+time.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,11 @@ from .errors import DamagedFileError, NewerFileError
 SCHEMA = 1
 HEADER = "header.json"
 TIME = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can hold; the time of saving is no part of a memory
+
+DIGEST_LENGTH = 64  # hexadecimal digits of a SHA-256
+
+# what zipfile raises for bytes that were changed, beside BadZipFile: unknown methods, encryption, lengths
+UNREADABLE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError, OSError)
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -54,6 +61,7 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Array
                 info = zipfile.ZipInfo(name, TIME)
                 info.create_system, info.external_attr = 3, 0o644 << 16  # the same on every platform
                 archive.writestr(info, content)
+            archive.comment = hashlib.sha256(text.encode()).hexdigest().encode()
         os.replace(part, target)
     finally:
         part.unlink(missing_ok=True)
@@ -72,12 +80,13 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, npt.ND
         NewerFileError: written with a newer schema.
     """
     try:
-        with zipfile.ZipFile(path) as archive:
-            full = _header(path, archive)
-            members = {name: _member(path, archive, name, digest) for name, digest in full["sha256"].items()}
-    except zipfile.BadZipFile as error:
+        archive = zipfile.ZipFile(path)
+    except (zipfile.BadZipFile, ValueError, NotImplementedError) as error:
         raise DamagedFileError(f"{path} is no zip archive or was cut off ({error}); a saved memory is one.") from error
-    arrays = {name.removesuffix(".npy"): np.load(io.BytesIO(c), allow_pickle=False) for name, c in members.items()}
+    with archive:
+        full = _header(path, archive)
+        members = {name: _member(path, archive, name, digest) for name, digest in full["sha256"].items()}
+    arrays = {name.removesuffix(".npy"): _array(path, name, content) for name, content in members.items()}
     return full["header"], arrays
 
 
@@ -86,15 +95,29 @@ def _header(path: str | os.PathLike[str], archive: zipfile.ZipFile) -> dict[str,
         raise DamagedFileError(
             f"{path} has no `{HEADER}`; found {sorted(archive.namelist())[:8]}. It is no saved memory."
         )
+    damaged = f"the header `{HEADER}` of {path} is damaged"
     try:
-        full = json.loads(archive.read(HEADER))
-        schema, _, _ = int(full["schema"]), full["sha256"].items(), full["header"].items()
-    except (zipfile.BadZipFile, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedFileError(f"the header `{HEADER}` of {path} is damaged: {error}.") from error
-    if schema > SCHEMA:
+        text = archive.read(HEADER)
+        full = json.loads(text)
+        schema, _, _ = full["schema"], full["sha256"].items(), full["header"].items()
+    except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
+        raise DamagedFileError(f"{damaged}: {error}.") from error
+    if type(schema) is not int or schema < 1:
+        raise DamagedFileError(f"{damaged}: `schema` must be a whole number of at least 1, got {schema!r}.")
+    if schema > SCHEMA:  # before the digest, which a newer schema may keep elsewhere
         raise NewerFileError(
             f"{path} follows schema {schema}, this version of habitus reads up to {SCHEMA}; "
             "update habitus, or save the memory with the older version."
+        )
+    if len(archive.comment) != DIGEST_LENGTH:
+        raise DamagedFileError(
+            f"{path} is no zip archive or was cut off (its comment, the header's SHA-256, has {len(archive.comment)} "
+            f"of {DIGEST_LENGTH} bytes); a saved memory is one."
+        )
+    if (found := hashlib.sha256(text).hexdigest().encode()) != archive.comment:
+        raise DamagedFileError(
+            f"{damaged}: its SHA-256 is {found[:12].decode()}..., "
+            f"the archive's comment expects {archive.comment[:12].decode('ascii', 'replace')}...."
         )
     return dict(full)
 
@@ -104,7 +127,7 @@ def _member(path: str | os.PathLike[str], archive: zipfile.ZipFile, name: str, d
         raise DamagedFileError(f"{path} lacks the member `{name}` that its header lists; the file is damaged.")
     try:
         content = archive.read(name)
-    except zipfile.BadZipFile as error:
+    except UNREADABLE as error:
         raise DamagedFileError(f"the member `{name}` of {path} is damaged: {error}.") from error
     if (found := hashlib.sha256(content).hexdigest()) != digest:
         raise DamagedFileError(
@@ -114,7 +137,14 @@ def _member(path: str | os.PathLike[str], archive: zipfile.ZipFile, name: str, d
     return content
 
 
+def _array(path: str | os.PathLike[str], name: str, content: bytes) -> npt.NDArray[Any]:
+    try:
+        return np.asarray(np.load(io.BytesIO(content), allow_pickle=False))
+    except (ValueError, EOFError, OSError) as error:
+        raise DamagedFileError(f"the member `{name}` of {path} is no plain array: {error}.") from error
+
+
 def _npy(array: npt.NDArray[Any]) -> bytes:
     stream = io.BytesIO()
-    np.lib.format.write_array(stream, np.ascontiguousarray(array), version=(1, 0), allow_pickle=False)
+    np.lib.format.write_array(stream, np.asarray(array, order="C"), version=(1, 0), allow_pickle=False)
     return stream.getvalue()

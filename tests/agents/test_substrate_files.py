@@ -1,13 +1,11 @@
 """Saving and loading: the same agent goes on, and files of other agents are refused."""
 
-import json
-import zipfile
-
 import gymnasium
 import numpy as np
 import pytest
 from habitus import cognition
 from habitus.agents import Substrate, Transition
+from habitus.cognition import persistence
 
 
 def alive(env, agent, n_steps, observation=None):
@@ -109,27 +107,51 @@ def test_a_damaged_file_is_refused(lanterns, tmp_path, damage):
 
 
 def edited(path, change):
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    header = json.loads(members["header.json"])
-    change(header)
-    members["header.json"] = json.dumps(header).encode()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, member in members.items():
-            archive.writestr(name, member)
+    """The file with its header and arrays changed by `change`, and every digest in order."""
+    header, arrays = persistence.read(path)
+    change(header, arrays)
+    persistence.write(path, header, arrays)
 
 
-def test_a_newer_file_is_refused(lanterns, tmp_path):
+def test_a_newer_file_is_refused(lanterns, tmp_path, monkeypatch):
+    monkeypatch.setattr(persistence, "SCHEMA", 2)
     path = Substrate(lanterns()).save(tmp_path / "agent.zip")
-    edited(path, lambda header: header.update(schema=2))
+    monkeypatch.undo()
     with pytest.raises(cognition.NewerFileError, match="schema 2"):
         Substrate.load(path, lanterns())
 
 
 def test_a_file_of_something_else_is_refused(lanterns, tmp_path):
     path = Substrate(lanterns()).save(tmp_path / "agent.zip")
-    edited(path, lambda header: header["header"].update(format="cookbook"))
+    edited(path, lambda header, arrays: header.update(format="cookbook"))
     with pytest.raises(cognition.MismatchError, match=r"holds 'cookbook', expected 'habitus.substrate'"):
+        Substrate.load(path, lanterns())
+
+
+@pytest.mark.parametrize("name", ["observation_space", "nodes", "settings", "style", "seed", "choices"])
+def test_a_header_that_lacks_something_is_damaged(lanterns, tmp_path, name):
+    path = Substrate(lanterns()).save(tmp_path / "agent.zip")
+    edited(path, lambda header, arrays: header.pop(name))
+    with pytest.raises(cognition.DamagedFileError, match=f"lacks '{name}'"):
+        Substrate.load(path, lanterns())
+    edited(path, lambda header, arrays: header.update({name: None}))
+    with pytest.raises(cognition.DamagedFileError, match=f"'{name}' must be of type"):
+        Substrate.load(path, lanterns())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda arrays, name: arrays.pop(name), "lacks the array"),
+        (lambda arrays, name: arrays.update({name: arrays[name][1:]}), "must be .* of shape"),
+        (lambda arrays, name: arrays.update({name: arrays[name].astype(np.float64)}), "got float64"),
+    ],
+    ids=["missing", "shape", "dtype"],
+)
+def test_an_array_that_does_not_fit_is_damaged(lanterns, tmp_path, change, message):
+    path = Substrate(lanterns()).save(tmp_path / "agent.zip")
+    edited(path, lambda header, arrays: change(arrays, next(name for name in arrays if name.startswith("edges."))))
+    with pytest.raises(cognition.DamagedFileError, match=message):
         Substrate.load(path, lanterns())
 
 

@@ -1,5 +1,6 @@
 """Files are whole, unchanged, readable, or refused by name."""
 
+import hashlib
 import json
 import zipfile
 
@@ -8,7 +9,11 @@ import pytest
 from habitus import cognition
 from habitus.cognition import persistence
 
-ARRAYS = {"net": np.arange(600, dtype=np.float32), "uses": np.arange(6, dtype=np.int32).reshape(2, 3)}
+ARRAYS = {
+    "net": np.arange(600, dtype=np.float32),
+    "uses": np.arange(6, dtype=np.int32).reshape(2, 3),
+    "step": np.array(7),
+}
 HEADER = {"format": "test", "labels": ["bias", "Größe < 3"], "noise": 0.3}
 
 
@@ -23,7 +28,7 @@ def test_what_was_written_is_read(file):
     assert arrays.keys() == ARRAYS.keys()
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(arrays[name], array)
-        assert arrays[name].dtype == array.dtype
+        assert (arrays[name].dtype, arrays[name].shape) == (array.dtype, array.shape)
 
 
 def test_the_same_content_gives_the_same_bytes(file, tmp_path):
@@ -90,12 +95,13 @@ def test_the_damaged_member_is_named(file):
         persistence.read(file)
 
 
-def rewritten(file, change):
-    """The archive with its members changed by `change`, checksums of the zip itself in order."""
+def rewritten(file, change, *, is_signed=False):
+    """The archive with its members changed by `change`, the zip's own checksums in order, the header's if wished."""
     with zipfile.ZipFile(file) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
+        members, comment = {name: archive.read(name) for name in archive.namelist()}, archive.comment
     change(members)
     with zipfile.ZipFile(file, "w") as archive:
+        archive.comment = hashlib.sha256(members["header.json"]).hexdigest().encode() if is_signed else comment
         for name, content in members.items():
             archive.writestr(name, content)
 
@@ -122,6 +128,33 @@ def test_a_file_without_header_is_refused(file):
 def test_a_header_that_is_none_is_refused(file, text):
     rewritten(file, lambda members: members.update({"header.json": text}))
     with pytest.raises(cognition.DamagedFileError, match=r"header `header.json` of .* is damaged"):
+        persistence.read(file)
+
+
+def test_a_header_that_was_edited_is_refused(file):
+    rewritten(file, lambda members: members.update({"header.json": members["header.json"].replace(b"0.3", b"0.4")}))
+    with pytest.raises(cognition.DamagedFileError, match=r"header `header.json` of .* is damaged: its SHA-256"):
+        persistence.read(file)
+
+
+@pytest.mark.parametrize("schema", [-1, 0, 1.5, True, "1", None])
+def test_a_schema_that_is_no_number_of_one_is_refused(file, schema):
+    def other(members):
+        members["header.json"] = json.dumps({**json.loads(members["header.json"]), "schema": schema}).encode()
+
+    rewritten(file, other, is_signed=True)
+    with pytest.raises(cognition.DamagedFileError, match="`schema` must be a whole number of at least 1"):
+        persistence.read(file)
+
+
+def test_a_member_that_is_no_array_is_refused(file):
+    def other(members):
+        header = json.loads(members["header.json"])
+        header["sha256"]["net.npy"] = hashlib.sha256(b"").hexdigest()
+        members.update({"net.npy": b"", "header.json": json.dumps(header).encode()})
+
+    rewritten(file, other, is_signed=True)
+    with pytest.raises(cognition.DamagedFileError, match=r"`net.npy` of .* is no plain array"):
         persistence.read(file)
 
 

@@ -1,0 +1,76 @@
+"""What the file of a substrate must hold, and in which words another one is refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ..cognition import learner, persistence
+from ..cognition.errors import DamagedFileError
+
+FILE_FORMAT = "habitus.substrate"
+HEADER_TYPES: Mapping[str, type] = {
+    "observation_space": str,
+    "actions": list,
+    "nodes": list,
+    "columns": list,
+    "factors": list,
+    "settings": dict,
+    "style": dict,
+    "seed": int,
+    "choices": int,
+    "num_timesteps": int,
+}
+
+
+def check_header(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:
+    """Refuse a header that lacks what an agent is built from."""
+    for name, kind in HEADER_TYPES.items():
+        if name not in header:
+            raise DamagedFileError(f"the header of {path} lacks {name!r}; the file is damaged.")
+        if type(header[name]) is not kind or (kind is int and header[name] < 0):
+            raise DamagedFileError(
+                f"the header of {path} is damaged: {name!r} must be of type {kind.__name__}"
+                f"{' and at least 0' if kind is int else ''}, got {header[name]!r:.60}."
+            )
+
+
+def filled(path: str | os.PathLike[str], state: learner.State, arrays: persistence.Arrays) -> learner.State:
+    """The state with the arrays of a file in the place of its own."""
+    leaves, tree = jax.tree.flatten_with_path(state)
+    found = []
+    for where, leaf in leaves:
+        name = leaf_name(where)
+        if name not in arrays:
+            raise DamagedFileError(f"{path} lacks the array {name!r}; the file is damaged.")
+        array = arrays[name]
+        if array.shape != leaf.shape or array.dtype != leaf.dtype:
+            raise DamagedFileError(
+                f"the array {name!r} of {path} must be {leaf.dtype} of shape {leaf.shape}, "
+                f"got {array.dtype} of shape {array.shape}; the file is damaged."
+            )
+        found.append(jnp.asarray(array))
+    state = jax.tree.unflatten(tree, found)
+    return state
+
+
+def leaf_name(where: Any) -> str:
+    """Name of a leaf of the state in a file."""
+    return jax.tree_util.keystr(where).strip(".")
+
+
+def difference(path: str | os.PathLike[str], name: str, stored: Any, expected: Any) -> str:
+    """What differs between a saved agent and an environment, in one sentence."""
+    if isinstance(stored, list) and isinstance(expected, list):
+        pairs = enumerate(zip(stored, expected, strict=False))
+        at = next((i for i, (a, b) in pairs if a != b), min(len(stored), len(expected)))
+        there = repr(stored[at]) if at < len(stored) else "nothing"
+        here = repr(expected[at]) if at < len(expected) else "nothing"
+        detail = f"entry {at} of {len(stored)} is {there}, the environment's {len(expected)} have {here} there"
+    else:
+        detail = f"it is {stored}, the environment has {expected}"
+    return f"{path} was saved with other `{name}`: {detail}. Load it with the environment that it was trained in."
