@@ -7,6 +7,7 @@ are still visible there.
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,15 @@ def read(path: Path) -> tuple[dict[str, Any], dict[KeyPath, int]]:
         lines: dict[KeyPath, int] = {(): 1}
         _walk(node, (), lines, path)
         data = yaml.safe_load(text)
+        _check_json(data, (), lines, path)
     except yaml.YAMLError as error:
         raise StudyError(_yaml_message(path, error)) from error
+    except ValueError as error:  # a date that is none, such as 2026-13-01
+        if isinstance(error, StudyError):
+            raise
+        raise StudyError(f"{path}: not a value of YAML: {error}; put a text in quotes.") from error
+    except RecursionError as error:
+        raise StudyError(f"{path}: expected values that end, got one that holds itself or is too deep.") from error
     return data, lines
 
 
@@ -63,12 +71,16 @@ def complaint(
         lines: line of each key path.
         valid_keys: keys of the root ("") and of the entries of each list ("worlds", "agents").
     """
-    return "\n".join(_one(path, details, lines, valid_keys) for details in error.errors(include_url=False))
+    found = error.errors(include_url=False)
+    inside = {details["loc"][:n] for details in found for n in range(len(details["loc"]))}
+    # a list whose entries are wrong counts as too short for pydantic, which counts the right ones
+    told = [details for details in found if details["type"] != "too_short" or details["loc"] not in inside]
+    return "\n".join(_one(path, details, lines, valid_keys) for details in told)
 
 
 def _one(path: str, details: Any, lines: Mapping[KeyPath, int], valid_keys: Mapping[str, Sequence[str]]) -> str:
     location: KeyPath = tuple(details["loc"])
-    line = next(lines[location[:n]] for n in range(len(location), -1, -1) if location[:n] in lines)
+    line = _line(location, lines)
     place = f"{path}:{line}: `{_dotted(location)}`" if location else f"{path}:{line}"
     received = details["input"]
     match details["type"]:
@@ -111,6 +123,30 @@ def _walk(node: yaml.Node, prefix: KeyPath, lines: dict[KeyPath, int], path: Pat
         for number, value in enumerate(node.value):
             lines[(*prefix, number)] = value.start_mark.line + 1
             _walk(value, (*prefix, number), lines, path)
+
+
+def _check_json(value: Any, here: KeyPath, lines: Mapping[KeyPath, int], path: Path) -> None:
+    """A study is kept as JSON in every record, so YAML's dates, sets, bytes, .nan and .inf have no place in it."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                place = f"{path}:{_line(here, lines)}: `{_dotted(here)}`"
+                raise StudyError(f"{place}: expected a text as key, got {key!r}; put it in quotes.")
+            _check_json(inner, (*here, key), lines, path)
+    elif isinstance(value, list):
+        for number, inner in enumerate(value):
+            _check_json(inner, (*here, number), lines, path)
+    elif not (value is None or isinstance(value, str | int) or (isinstance(value, float) and math.isfinite(value))):
+        kind = "" if isinstance(value, float) else f"the {type(value).__name__} "
+        raise StudyError(
+            f"{path}:{_line(here, lines)}: `{_dotted(here)}`: expected a text, a finite number, true, false, null, a "
+            f"list or a mapping, got {kind}{_shown(value)}; put a text in quotes."
+        )
+
+
+def _line(location: KeyPath, lines: Mapping[KeyPath, int]) -> int:
+    """The line of a key path, or of the nearest that stands above it."""
+    return next(lines[location[:n]] for n in range(len(location), -1, -1) if location[:n] in lines)
 
 
 def _yaml_message(path: Path, error: yaml.YAMLError) -> str:

@@ -132,6 +132,39 @@ def test_every_mistake_is_named_at_once(complaint):
     assert len(text.splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (
+            ".nan",
+            "`agents[1].settings.action`: expected a text, a finite number, true, false, null, a list or a mapping",
+        ),
+        (".inf", "got inf;"),
+        ("[.nan]", "`agents[1].settings.action[0]`"),
+        ("2026-01-01", "got the date datetime.date(2026, 1, 1); put a text in quotes."),
+        ("!!set {a, b}", "got the set"),
+        ("!!binary aGk=", "got the bytes"),
+        ("{1: 2}", "`agents[1].settings.action`: expected a text as key, got 1; put it in quotes."),
+    ],
+)
+def test_a_value_that_json_lacks_is_named_with_its_line(complaint, value, said):
+    text = complaint(VALID.replace("{action: reject}", f"{{action: {value}}}"))
+    assert text.startswith("mine.yaml:12: ")
+    assert said in text
+
+
+def test_a_date_that_is_none_and_a_value_that_holds_itself_are_refused(complaint):
+    assert "month must be in 1..12" in complaint(VALID.replace("{action: reject}", "{action: 2026-13-01}"))
+    assert "one that holds itself" in complaint(VALID.replace("{action: reject}", "{action: &a [*a]}"))
+
+
+def test_a_mistake_inside_the_only_entry_of_a_list_is_told_once(complaint):
+    only = VALID[: VALID.index("  - label: always")]
+    assert len(complaint(only.replace("kind: linucb", "kind: linucv")).splitlines()) == 1
+    assert len(complaint(only.replace("label: synthetic", "label: a/b")).splitlines()) == 1
+    assert "at least 1 item" in complaint(only.replace("agents:\n  - kind: linucb", "agents: []"))
+
+
 @pytest.mark.parametrize(("text", "got"), [("", "an empty file"), ("- a\n- b\n", "a sequence"), ("word", "a scalar")])
 def test_a_file_that_is_no_mapping_is_refused(complaint, text, got):
     assert f"expected a mapping with the keys of a study (name, question, ...), got {got}." in complaint(text)
