@@ -93,7 +93,7 @@ class StudyWorld(_Strict):
         id: Gymnasium id; "package:id" imports the package that registers it.
         kwargs: arguments of the world.
         steps, seeds: instead of the study's.
-        windows: instead of the study's.
+        windows: instead of the study's; all within the steps of this world.
     """
 
     label: Label
@@ -206,11 +206,20 @@ class Study(_Strict):
         return entries
 
     @pydantic.model_validator(mode="after")
-    def _windows_fit(self) -> Study:
+    def _windows_fit(self, info: pydantic.ValidationInfo) -> Study:
         longest = max(world.steps or self.steps for world in self.worlds)
         for start, stop in self.windows:
             if start >= longest:
                 raise ValueError(f"`windows`: [{start}, {stop}] begins after the last of {longest} steps.")
+        is_to_run = (info.context or {}).get("is_to_run", True)  # results of an earlier version stay readable
+        for number, world in enumerate(self.worlds if is_to_run else ()):
+            steps = self.steps_of(world)
+            for at, (start, stop) in enumerate(world.windows or ()):
+                if stop > steps:
+                    raise study_file.MistakeAt(
+                        ("worlds", number, "windows", at),
+                        f"expected a window within the {steps} steps of this world, got {[start, stop]}.",
+                    )
         return self
 
     def with_references(self) -> Study:
@@ -274,7 +283,7 @@ class Study(_Strict):
         if steps is not None:
             change["steps"] = steps
             change["windows"] = tuple(window for window in self.windows if window[0] < steps)
-            change["worlds"] = tuple(w.model_copy(update={"steps": None}) for w in change["worlds"])
+            change["worlds"] = tuple(_shortened(world, steps) for world in change["worlds"])
         return self.model_copy(update=change)
 
     def to_yaml(self) -> str:
@@ -288,7 +297,7 @@ def load(name_or_path: str | Path, *, is_to_run: bool = True) -> Study:
 
     Args:
         name_or_path: which.
-        is_to_run: whether the tables that it names must be there; what was run already is reported without them.
+        is_to_run: whether its tables must be there and its worlds' windows must fit; what was run is reported as it is.
 
     Raises:
         StudyError: no such study, or one that is not valid; the text has one line per mistake.
@@ -297,7 +306,7 @@ def load(name_or_path: str | Path, *, is_to_run: bool = True) -> Study:
     data, lines = study_file.read(path)
     shown = str(path) if path.parent != STUDIES else path.name
     try:
-        study = Study.model_validate(data)
+        study = Study.model_validate(data, context={"is_to_run": is_to_run})
     except pydantic.ValidationError as error:
         raise StudyError(study_file.complaint(shown, error, lines, _valid_keys())) from error
     return _resolve_files(study, path.parent, is_to_run=is_to_run).with_references()
@@ -370,6 +379,14 @@ def _chosen(what: str, entries: tuple[Any, ...], labels: Sequence[str]) -> tuple
         e for e in entries if isinstance(e, StudyAgent) and e.kind in REFERENCES and e.label not in labels
     )
     return tuple(entry for entry in entries if entry.label in labels) + references if labels else entries
+
+
+def _shortened(world: StudyWorld, steps: int) -> StudyWorld:
+    """The world with the study's steps and with its own windows cut to them, as was asked for with `--steps`."""
+    windows = world.windows
+    if windows is not None:
+        windows = tuple((start, min(stop, steps)) for start, stop in windows if start < steps)
+    return world.model_copy(update={"steps": None, "windows": windows})
 
 
 def _counted(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:

@@ -20,6 +20,14 @@ from .errors import StudyError
 KeyPath = tuple[str | int, ...]
 
 
+class MistakeAt(ValueError):  # noqa: N818 - pydantic makes the error of it
+    """A mistake that shows only when the study is whole, with the key path at which it stands."""
+
+    def __init__(self, location: KeyPath, text: str) -> None:
+        super().__init__(text)
+        self.location = location
+
+
 def nearest(name: str, valid: Sequence[str]) -> str:
     """End of a message: a hint at the valid name nearest to `name`, a full stop where none is near."""
     near = difflib.get_close_matches(name, list(valid), 1, cutoff=0.5)
@@ -79,7 +87,8 @@ def complaint(
 
 
 def _one(path: str, details: Any, lines: Mapping[KeyPath, int], valid_keys: Mapping[str, Sequence[str]]) -> str:
-    location: KeyPath = tuple(details["loc"])
+    cause = details.get("ctx", {}).get("error")
+    location: KeyPath = cause.location if isinstance(cause, MistakeAt) else tuple(details["loc"])
     line = _line(location, lines)
     place = f"{path}:{line}: `{_dotted(location)}`" if location else f"{path}:{line}"
     received = details["input"]

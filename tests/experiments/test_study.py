@@ -119,6 +119,11 @@ def test_every_named_study_is_valid():
         (("question:", "\tquestion:"), "indent with spaces, YAML allows no tabs"),
         ((f"- label: synthetic\n{WORLD}", ""), "mine.yaml:5: `worlds`: expected a valid list, got None."),
         ((WORLD, f"{WORLD}\n    kwargs: {{feedback: stream}}"), "`feedback` is set by the study's own key"),
+        (
+            (WORLD, f"{WORLD}\n    windows: [[0, 50], [50, 101]]"),
+            "mine.yaml:8: `worlds[0].windows[1]`: expected a window within the 100 steps of this world, got [50, 101].",
+        ),
+        ((WORLD, f"{WORLD}\n    steps: 40\n    windows: [[0, 50]]"), "within the 40 steps of this world, got [0, 50]."),
         ((WORLD, f"{WORLD}\n    seeds: 7"), "mine.yaml:8: `worlds[0].seeds`: expected"),
     ],
 )
@@ -216,6 +221,15 @@ def test_overrides_reach_worlds_that_have_their_own_values(make_study, fake):
 def test_windows_that_fewer_steps_do_not_reach_are_dropped(make_study, tmp_path):
     shorter = make_study(windows=[[0, 10], [50, 60]]).restricted(steps=40)
     assert shorter.windows == ((0, 10),)
+    assert load(tmp_path, shorter.to_yaml()) == shorter
+
+
+def test_windows_of_a_world_are_cut_only_where_fewer_steps_are_asked_for(make_study, fake, tmp_path):
+    world = {"label": "fake", "id": fake.ID, "windows": [[0, 30], [20, 60], [50, 60]]}
+    shorter = make_study(worlds=[world]).restricted(steps=40)
+    assert shorter.worlds[0].windows == ((0, 30), (20, 40))
+    (tmp_path / "done.yaml").write_text(shorter.to_yaml().replace("[20, 40]", "[20, 60]"))
+    assert study.load(tmp_path / "done.yaml", is_to_run=False).windows_of(shorter.worlds[0]) == ((0, 30), (20, 40))
     assert load(tmp_path, shorter.to_yaml()) == shorter
 
 
