@@ -22,6 +22,7 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
+from . import arguments
 from .base import Transition
 from .credit import Credit, Ledger
 from .declared import schema_of
@@ -133,7 +134,7 @@ class DeepAgent(OnlineAgent):
         constructor, settings = _resolve(algorithm, hyperparameters)
         settings.setdefault("gamma", GAMMA_FAR if schema is None or credit == "stream" else GAMMA_NEAR)
         with self._globals.swapped_in():
-            self.model: BaseAlgorithm = constructor(env=self._view, seed=seed, **settings)
+            self.model: BaseAlgorithm = constructor(env=self._view, seed=self.seed, **settings)
 
     def learn(
         self,
@@ -153,9 +154,9 @@ class DeepAgent(OnlineAgent):
 
         Raises:
             ValueError: a number of steps below 1.
+            TypeError: the number of steps is not a whole one.
         """
-        if total_timesteps < 1:
-            raise ValueError(f"`total_timesteps` must be at least 1, got {total_timesteps}.")
+        total_timesteps = arguments.whole_number("total_timesteps", total_timesteps, 1)
         if reset_num_timesteps:
             self.num_timesteps = 0
         if not progress_bar:

@@ -11,12 +11,13 @@ import bisect
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from . import arguments
 from .declared import DeclaredField, DeclaredSchema
 
 Rank = Literal["signed", "poles", "none"]
@@ -102,8 +103,8 @@ class FeatureEncoder:
         n_active: number of paths P that every observation gives.
 
     Raises:
-        TypeError: an entry of the space cannot be encoded.
-        ValueError: a masked field does not exist, or a number is unbounded and has no declared edges.
+        TypeError: an entry of the space cannot be encoded, or `masked` is no sequence of names.
+        ValueError: an unknown `rank` or masked field, or an unbounded number without declared edges.
     """
 
     def __init__(
@@ -114,6 +115,9 @@ class FeatureEncoder:
         rank: Rank = "signed",
         masked: Sequence[str] = (),
     ) -> None:
+        if rank not in get_args(Rank):
+            raise ValueError(f"`rank` must be one of {list(get_args(Rank))}, got {rank!r}.")
+        masked = arguments.names("masked", masked)
         self._rank: Rank = rank
         self._labels, self._kinds = ["bias"], ["bias"]
         self._stake_field = schema.stake_field if schema else None

@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from . import arguments
 from .base import Transition
 from .credit import Credit, Ledger
 from .declared import schema_of, verdict_value
@@ -122,6 +123,7 @@ class LinUCB(OnlineAgent):
         masked: fields that the agent must not see.
 
     Raises:
+        TypeError: a setting of another type.
         ValueError: a setting out of range, with what was expected.
     """
 
@@ -142,6 +144,7 @@ class LinUCB(OnlineAgent):
         masked: Sequence[str] = (),
     ) -> None:
         super().__init__(env, seed=seed)
+        arguments.switches(use_stake=use_stake, share_scaled=share_scaled, use_review=use_review)
         if alpha < 0 or ridge <= 0:
             raise ValueError(f"`alpha` must be >= 0 and `ridge` > 0, got {alpha} and {ridge}.")
         if not (0 < forgetting <= 1 and 0 <= gamma <= 1):
@@ -161,7 +164,7 @@ class LinUCB(OnlineAgent):
         self._use_stake = use_stake
         self.alpha, self.gamma = alpha, gamma
         self.models = RidgeModels(len(owners), self._encoder.n_nodes, ridge, forgetting)
-        self._rng = generator(seed)
+        self._rng = generator(self.seed)
         self._acted_on: tuple[Any, Features] | None = None
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:

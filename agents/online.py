@@ -13,6 +13,7 @@ from typing import Any, Self
 import gymnasium
 import numpy as np
 
+from . import arguments
 from .base import Agent, Transition
 
 Callback = Callable[[Any, Transition], bool | None]
@@ -115,7 +116,11 @@ class OnlineAgent:
 
     Args:
         env: environment with a Discrete action space.
-        seed: seed of the agent's own choices and of the environment's first reset in `learn`.
+        seed: seed of the agent's own choices and of the environment's first reset in `learn`; at least 0.
+
+    Raises:
+        TypeError: another action space, or a seed that is no whole number.
+        ValueError: a negative seed.
 
     Attributes:
         env: the environment, or None after loading without one.
@@ -130,12 +135,12 @@ class OnlineAgent:
             )
         self.env: gymnasium.Env[Any, Any] | None = env
         self._observation_space: gymnasium.Space[Any] = env.observation_space
-        self.seed = seed
+        self.seed = arguments.whole_number("seed", seed, 0)
         self.n_actions = int(env.action_space.n)
         self.num_timesteps = 0
         self._stage: Stage | None = None
         self._n_observed = 0
-        self._first_seed = seed  # of the environment's first reset in `learn`
+        self._first_seed = self.seed  # of the environment's first reset in `learn`
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
         """A new episode starts."""
@@ -172,11 +177,11 @@ class OnlineAgent:
 
         Raises:
             ValueError: no environment, or a number of steps below 1.
+            TypeError: the number of steps is not a whole one.
         """
         if self.env is None:
             raise ValueError("`env` is missing; load the agent with an environment, `load(path, env)`, to go on.")
-        if total_timesteps < 1:
-            raise ValueError(f"`total_timesteps` must be at least 1, got {total_timesteps}.")
+        total_timesteps = arguments.whole_number("total_timesteps", total_timesteps, 1)
         if reset_num_timesteps:
             self.num_timesteps = 0
         if self._stage is None:

@@ -17,7 +17,7 @@ class RandomAgent(OnlineAgent):
 
     def __init__(self, env: gymnasium.Env[Any, Any], *, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
-        self._rng = generator(seed)
+        self._rng = generator(self.seed)
 
     def act(self, observation: Any) -> int:
         """Uniform over the actions."""

@@ -25,7 +25,7 @@ from ..cognition.decision import Decision
 from ..cognition.errors import MismatchError
 from ..cognition.memory import Memory
 from ..cognition.style import Style, style_of
-from . import saved
+from . import arguments, saved
 from .base import Transition
 from .credit import Credit
 from .declared import DeclaredReview, DeclaredSchema, schema_of, verdict_value
@@ -77,7 +77,7 @@ class Substrate(OnlineAgent):
         **settings: fields of `habitus.cognition.Config`; their defaults depend on whether the world declares economics.
 
     Raises:
-        TypeError: an action or observation space that cannot be used, or an unknown setting.
+        TypeError: an action or observation space that cannot be used, an unknown setting, or one of another type.
         ValueError: a setting out of its range.
     """
 
@@ -99,9 +99,11 @@ class Substrate(OnlineAgent):
         super().__init__(env, seed=seed)
         if credit not in get_args(Credit):
             raise ValueError(f"`credit` must be one of {list(get_args(Credit))}, got {credit!r}.")
+        arguments.switches(use_stake=use_stake, share_scaled=share_scaled, use_review=use_review)
         schema = schema_of(env)
         self.credit: Credit = credit
         self.style = style_of(style)
+        self._encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
         self._options = {
             "rank": rank,
             "masked": list(masked),
@@ -109,7 +111,6 @@ class Substrate(OnlineAgent):
             "share_scaled": share_scaled,
             "use_review": use_review,
         }
-        self._encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
         self._use_stake = use_stake
         self._actions = tuple(schema.actions) if schema else tuple(str(a) for a in range(self.n_actions))
         self._review = schema.review if schema and use_review else None

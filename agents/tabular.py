@@ -16,6 +16,7 @@ import gymnasium
 import numpy as np
 import numpy.typing as npt
 
+from . import arguments
 from .base import Transition
 from .credit import Credit, Ledger
 from .declared import DeclaredSchema, schema_of
@@ -57,6 +58,7 @@ class TabularQ(OnlineAgent):
         use_stake: learn rewards per unit of the declared stake.
 
     Raises:
+        TypeError: a setting of another type.
         ValueError: a field or setting that does not exist or fit, with what was expected.
     """
 
@@ -78,6 +80,7 @@ class TabularQ(OnlineAgent):
         use_stake: bool = True,
     ) -> None:
         super().__init__(env, seed=seed)
+        arguments.switches(use_stake=use_stake, entity=entity)
         shares = {"epsilon": epsilon, "epsilon_floor": epsilon_floor, "gamma": gamma}
         for name, number in shares.items():
             if not 0 <= number <= 1:
@@ -98,7 +101,7 @@ class TabularQ(OnlineAgent):
         self.alpha, self.gamma, self.optimism = alpha, gamma, optimism
         self._use_stake = use_stake
         self._epsilon = (epsilon, epsilon_floor, epsilon_steps)
-        self._rng = generator(seed)
+        self._rng = generator(self.seed)
         self._n_acts = 0
         self._values: dict[Key, npt.NDArray[np.float64]] = {}
         self._counts: dict[Key, npt.NDArray[np.int64]] = {}

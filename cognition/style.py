@@ -57,6 +57,7 @@ def style_of(style: str | Mapping[str, float] | Style) -> Style:
 
     Raises:
         ValueError: an unknown preset or parameter, or a value outside its range.
+        TypeError: neither a name nor a mapping nor a `Style`.
     """
     if isinstance(style, Style):
         return style
@@ -64,6 +65,8 @@ def style_of(style: str | Mapping[str, float] | Style) -> Style:
         if style not in STYLES:
             raise ValueError(f"`style` must be one of {sorted(STYLES)}, a mapping or a Style, got {style!r}.")
         return STYLES[style]
+    if not isinstance(style, Mapping):
+        raise TypeError(f"`style` must be one of {sorted(STYLES)}, a mapping or a Style, got {style!r}.")
     known = [field.name for field in dataclasses.fields(Style)]
     if unknown := sorted(set(style) - set(known)):
         raise ValueError(f"`style` has the parameters {known}, got {unknown}.")
