@@ -11,3 +11,7 @@ class StudyError(ExperimentError):
 
 class RecordError(ExperimentError):
     """A record that is damaged, incomplete, newer than this version, or not there."""
+
+
+class NewerRecordError(RecordError):
+    """A record of a format that only a newer version reads; it is whole, so it must not be written over."""

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .errors import RecordError
+from .errors import NewerRecordError, RecordError
 from .plan import canonical, spec_hash
 
 FORMAT = 1
@@ -93,7 +93,7 @@ def write(runs: Path, header: Mapping[str, Any], steps: Steps | None) -> Path:
     """
     target = runs / str(header["run"])
     temporary = runs / f"{_TEMPORARY}{header['run']}-{os.getpid()}"
-    shutil.rmtree(temporary, ignore_errors=True)
+    _remove(temporary)
     temporary.mkdir(parents=True)
     full: dict[str, Any] = {"format": FORMAT, **header, "steps_sha256": None}
     if steps is not None:
@@ -102,8 +102,7 @@ def write(runs: Path, header: Mapping[str, Any], steps: Steps | None) -> Path:
         _write_file(temporary / _STEPS, content)
     full["digest"] = _digest(full)
     _write_file(temporary / _HEADER, (json.dumps(full, indent=1, sort_keys=True) + "\n").encode())
-    if target.exists():  # a damaged or failed one; a folder cannot be renamed onto another that holds files
-        shutil.rmtree(target)
+    _remove(target)  # a damaged or failed one; a folder cannot be renamed onto another that holds files
     os.replace(temporary, target)
     return target
 
@@ -146,7 +145,7 @@ def read_header(runs: Path, run: str) -> dict[str, Any]:
     if not isinstance(header, dict) or not isinstance(header.get("format"), int):
         raise RecordError(f"{path}: expected a record of habitus, got something else.")
     if header["format"] > FORMAT:
-        raise RecordError(
+        raise NewerRecordError(
             f"{path}: expected record format {FORMAT} or older, got {header['format']}; read it with a newer habitus."
         )
     if header.get("digest") != _digest(header):
@@ -158,15 +157,23 @@ def read_header(runs: Path, run: str) -> dict[str, Any]:
 
 def exists(runs: Path, run: str) -> bool:
     """Whether anything lies where the record of `run` belongs."""
-    return (runs / run).exists()
+    return os.path.lexists(runs / run)
 
 
 def clean(runs: Path) -> int:
     """Remove what writers that were killed left half done. Returns how many there were."""
     stale = list(runs.glob(f"{_TEMPORARY}*"))
-    for folder in stale:
-        shutil.rmtree(folder, ignore_errors=True)
+    for path in stale:
+        _remove(path)
     return len(stale)
+
+
+def _remove(path: Path) -> None:
+    """Make room at a path, whatever lies there: a folder, a file, a link, nothing."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _write_file(path: Path, content: bytes) -> None:

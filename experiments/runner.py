@@ -22,7 +22,7 @@ from typing import Any
 import rich.console
 
 from . import records, worker
-from .errors import RecordError, StudyError
+from .errors import NewerRecordError, RecordError, StudyError
 from .plan import Run, runs_of
 from .progress import Progress, rough_cost
 from .study import Study
@@ -69,6 +69,7 @@ def run_study(
 
     Raises:
         StudyError: a world or an agent cannot be built as the study says; nothing was run.
+        NewerRecordError: a newer version wrote a record of this study; nothing was run.
         Interrupted: Ctrl-C.
     """
     console = console or rich.console.Console(stderr=True)
@@ -120,6 +121,8 @@ def _is_done(run: Run, runs: Path, console: rich.console.Console) -> bool:
         return False
     try:
         return records.read(runs, run.hash).is_complete
+    except NewerRecordError:
+        raise
     except RecordError as error:
         console.print(f"[yellow]damaged[/]  {error} It is run again.", highlight=False, soft_wrap=True)
         return False

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import rich.console
 from habitus.experiments import execution, progress, records, runner
-from habitus.experiments.errors import StudyError
+from habitus.experiments.errors import NewerRecordError, StudyError
 from habitus.experiments.plan import runs_of
 
 
@@ -109,6 +109,27 @@ def test_half_written_records_of_a_killed_study_are_removed(make_study, tmp_path
     (tmp_path / "runs" / ".writing-0123-99").mkdir(parents=True)
     runner.run_study(make_study(seeds=[0]), tmp_path, jobs=1, console=quiet)
     assert not list((tmp_path / "runs").glob(".*"))
+
+
+def test_a_file_where_a_record_belongs_is_named_and_replaced(make_study, tmp_path, quiet):
+    small = make_study(seeds=[0])
+    path = tmp_path / "runs" / runs_of(small)[0].hash
+    path.parent.mkdir()
+    path.write_text("not a record")
+    assert runner.run_study(small, tmp_path, jobs=1, console=quiet).failed == ()
+    quiet.file.flush()
+    assert f"damaged  {path}" in log(tmp_path)
+    assert records.read(path.parent, path.name).is_complete
+
+
+def test_a_record_of_a_newer_format_is_refused_and_kept(make_study, tmp_path, quiet):
+    small = make_study(seeds=[0])
+    path = tmp_path / "runs" / runs_of(small)[0].hash / "record.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"format": 99}')
+    with pytest.raises(NewerRecordError, match="got 99; read it with a newer habitus"):
+        runner.run_study(small, tmp_path, jobs=1, console=quiet)
+    assert path.read_text() == '{"format": 99}'
 
 
 def test_long_batches_go_first_and_hold_one_group(make_study):
