@@ -63,7 +63,9 @@ def run(
     study: Annotated[
         str, typer.Argument(metavar="STUDY|FILE", help="A named study (`habitus list studies`) or a YAML file.")
     ],
-    out: Annotated[Path | None, typer.Option(help="Folder of the results; default results/STUDY.")] = None,
+    out: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Folder of the results; default results/STUDY.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds, instead of the study's.")] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of every run, instead of the study's.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Worker processes; default, one per CPU.")] = None,
@@ -78,9 +80,11 @@ def run(
         console = rich.console.Console(stderr=True)
         if jobs is not None and jobs < 1:
             raise ExperimentError(f"`--jobs` must be at least 1, got {jobs}.")
+        if out is not None and not out.strip():
+            raise ExperimentError("`--out` must name a folder, got an empty text; `--out .` is the current folder.")
         loaded = study_module.load(study)
         chosen = loaded.restricted(n_seeds=seeds, steps=steps, worlds=_split(worlds), agents=_split(agents))
-        folder = out if out is not None else Path("results") / loaded.name
+        folder = Path(out) if out is not None else Path("results") / loaded.name
         options = {
             "--out": folder,
             "--seeds": seeds,

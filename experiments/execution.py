@@ -65,7 +65,7 @@ def execute(run: Run, runs: Path, tick: Callable[[int], None] | None = None) -> 
     started_unix_s, began_s, compiled_s = time.time(), time.perf_counter(), _compile_seconds()
     try:
         facts, timing, steps = _live(run, tick)
-    except Exception as error:  # the run is the unit of failure: whatever it was, the study goes on
+    except (Exception, SystemExit) as error:  # the run is the unit of failure: whatever it was, the study goes on
         seconds = time.perf_counter() - began_s
         text = "".join(traceback.format_exception(error))
         message = f"{type(error).__name__}: {error}"
@@ -138,18 +138,20 @@ def check(runs: Sequence[Run]) -> list[str]:
         if run.feedback not in worlds:
             try:
                 worlds[run.feedback] = make_world(run)
-            except Exception as error:  # whatever they say about their arguments is for the user
+            except (Exception, SystemExit) as error:  # whatever they say about their arguments is for the user
                 return [f"world `{run.world}` ({run.world_id}): {_said(error)}"]
         if run.settings or run.kind not in agents.PRESETS:  # PyTorch is not imported only to look
             try:
                 make_agent(run, worlds[run.feedback])
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 complaints.append(f"agent `{run.agent}` in world `{run.world}`: {_said(error)}")
     return complaints
 
 
-def _said(error: Exception) -> str:
+def _said(error: BaseException) -> str:
     """The text of an error, without what Gymnasium appends to it."""
+    if isinstance(error, SystemExit):
+        return f"it ended the process (SystemExit: {error})"
     return str(error).split(" was raised from the environment creator")[0] or type(error).__name__
 
 

@@ -160,6 +160,17 @@ class StudyAgent(_Strict):
             raise ValueError(f"unknown agent {value!r}, expected `module:Class` or one of {_listed(AGENTS)}{hint}")
         return value
 
+    @pydantic.field_validator("settings")
+    @classmethod
+    def _no_reserved(cls, value: dict[str, Any]) -> dict[str, Any]:
+        for name, way_out in (
+            ("seed", "it is that of the run; see the study's key `seeds`"),
+            ("env", "the world is it"),
+        ):
+            if name in value:
+                raise ValueError(f"`{name}` is set by the study, got {value[name]!r}: {way_out}. Remove it here.")
+        return value
+
     @pydantic.field_validator("feedback")
     @classmethod
     def _some(cls, value: tuple[Feedback, ...] | None) -> tuple[Feedback, ...] | None:

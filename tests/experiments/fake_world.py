@@ -161,6 +161,20 @@ class Crasher(Bandit):
             raise RuntimeError("out of ideas")
 
 
+class Quitter(Crasher):
+    """Leaves at step 20 of odd seeds, and at once where it is told to."""
+
+    def __init__(self, env, *, seed=0, at_once=False):
+        super().__init__(env, seed=seed)
+        if at_once:
+            raise SystemExit(4)
+
+    def observe(self, transition):
+        self.n += 1
+        if self.n == 20 and self.seed % 2:
+            raise SystemExit(4)
+
+
 class Killer(Crasher):
     """Takes its process with it at step 20 of odd seeds."""
 

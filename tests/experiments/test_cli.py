@@ -84,6 +84,7 @@ def test_a_study_that_fails_altogether_gives_no_report(habitus, make_study, tmp_
         (["run", "quickstrat"], "did you mean `quickstart`?"),
         (["run", "quickstart", "--seeds", "0"], "`--seeds` must be at least 1, got 0."),
         (["run", "quickstart", "--steps", "-5"], "`--steps` must be at least 1, got -5."),
+        (["run", "quickstart", "--out", ""], "`--out` must name a folder, got an empty text"),
         (["run", "quickstart", "--jobs", "0"], "`--jobs` must be at least 1, got 0."),
         (["run", "quickstart", "--agents", "dqm"], "got 'dqm'; did you mean `dqn`?"),
         (["run", "quickstart", "--worlds", "french"], "`--worlds`: expected one of synthetic, spanish, got 'french'"),

@@ -69,6 +69,13 @@ def test_a_run_that_fails_and_one_that_dies_are_recorded_and_the_rest_goes_on(ma
     assert "died twice" in by_name["Killer", 1].header["error"]["message"]
 
 
+def test_an_agent_that_leaves_the_process_is_a_failed_run(make_study, tmp_path):
+    small = make_study(agents=[{"kind": "fake_world:Quitter"}], seeds=[0, 1])
+    endings = {run.seed: execution.execute(run, tmp_path) for run in runs_of(small) if run.agent == "Quitter"}
+    assert [endings[seed].error for seed in (0, 1)] == [None, "SystemExit: 4"]
+    assert records.read(tmp_path, endings[1].run).header["error"]["type"] == "SystemExit"
+
+
 def test_a_failed_run_is_tried_again(make_study, tmp_path, quiet):
     small = make_study(agents=[{"kind": "fake_world:Crasher"}], seeds=[1])
     for _ in range(2):
@@ -86,6 +93,10 @@ def test_a_failed_run_is_tried_again(make_study, tmp_path, quiet):
         ({"agents": [{"kind": "fake_world:Bandit", "settings": {"epsilom": 1}}]}, "agent `Bandit` .*epsilom.*epsilon"),
         ({"agents": [{"kind": "fake_world:Bandti"}]}, "agent `Bandti` .*'Bandti'.*did you mean 'Bandit'"),
         ({"agents": [{"kind": "no_such_module:Agent"}]}, "no_such_module"),
+        (
+            {"agents": [{"kind": "fake_world:Quitter", "settings": {"at_once": True}}]},
+            "`Quitter` .*SystemExit: 4",
+        ),
         ({"agents": [{"kind": "best_fixed", "settings": {"action": "twoo"}}]}, "did you mean 'two'"),
     ],
 )

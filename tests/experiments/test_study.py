@@ -86,6 +86,7 @@ def test_every_named_study_is_valid():
             ("settings: {", "seting: {"),
             "mine.yaml:12: `agents[1].seting`: unknown key, expected one of kind, label, settings",
         ),
+        (("{action: reject}", "{seed: 1}"), "mine.yaml:12: `agents[1].settings`: `seed` is set by the study, got 1"),
         (("steps: 100", "steps: many"), "mine.yaml:3: `steps`: expected a valid integer, got 'many'."),
         (("steps: 100", "steps: 0"), "mine.yaml:3: `steps`: expected greater than or equal to 1, got 0."),
         (("steps: 100", "steps: 1e3"), "mine.yaml:3: `steps`: expected a valid integer, got '1e3'."),
