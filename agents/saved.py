@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 
 from ..cognition import learner, persistence
+from ..cognition.config import Config
 from ..cognition.errors import DamagedFileError
 
 FILE_FORMAT = "habitus.substrate"
@@ -25,6 +28,25 @@ HEADER_TYPES: Mapping[str, type] = {
     "choices": int,
     "num_timesteps": int,
 }
+
+
+def target_of(path: str | os.PathLike[str]) -> Path:
+    """File to write: the path, with `.zip` where it has no suffix. A folder is refused."""
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"`path` must name a file, got the folder {target}; add a file name.")
+    return target if target.suffix else target.with_suffix(".zip")
+
+
+def source_of(path: str | os.PathLike[str]) -> Path:
+    """File to read: the path as it stands, or the one that `target_of` makes of it."""
+    source = Path(path)
+    return source if source.suffix or source.is_file() else source.with_suffix(".zip")
+
+
+def plain(config: Config) -> dict[str, Any]:
+    """Settings as JSON values."""
+    return {**dataclasses.asdict(config), "kind_variance": dict(config.kind_variance)}
 
 
 def check_header(path: str | os.PathLike[str], header: Mapping[str, Any]) -> None:

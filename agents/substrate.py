@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
@@ -25,18 +25,12 @@ from ..cognition.decision import Decision
 from ..cognition.errors import MismatchError
 from ..cognition.memory import Memory
 from ..cognition.style import Style, style_of
-from . import arguments, saved
+from . import arguments, defaults, saved
 from .base import Transition
 from .credit import Credit
-from .declared import DeclaredReview, DeclaredSchema, schema_of, verdict_value
+from .declared import DeclaredSchema, schema_of, verdict_value
 from .features import FeatureEncoder, Features, Rank
 from .online import OnlineAgent, later_seed
-
-# With declared economics a case is worth deciding only near its break-even probability p = gain / (gain + loss) of
-# being bad. There what it pays has variance (gain + loss)^2 p (1 - p) = gain loss: the noise of a target. The initial
-# variance of an edge is a share of p (1 - p) of it (measured on three real tables): rare bad cases say less.
-VARIANCE_PER_NOISE = 0.025
-WITH_ECONOMICS: Mapping[str, Any] = {"eps0": 0.05, "eps_steps": 200.0, "opinion_prior": 0.5}
 
 
 class _Attended(NamedTuple):
@@ -75,6 +69,7 @@ class Substrate(OnlineAgent):
         share_scaled: let declared scaled actions share edges.
         use_review: learn from declared verdicts.
         **settings: fields of `habitus.cognition.Config`; their defaults depend on whether the world declares economics.
+            Where an environment declares no schema, `reward_bound` is to be set; a larger reward warns once.
 
     Raises:
         TypeError: an action or observation space that cannot be used, an unknown setting, or one of another type.
@@ -116,7 +111,7 @@ class Substrate(OnlineAgent):
         self._review = schema.review if schema and use_review else None
         self._about = self._actions.index(self._review.about) if self._review else configs.NO_ACTION
         self._pays_on_arrival = schema is not None and schema.feedback == "stream"
-        self.config = _config(schema, rule, settings)
+        self.config = defaults.config_of(schema, rule, settings)
         self._structure = _structure(schema, self.config, self._encoder, self.n_actions, share_scaled=share_scaled)
         self._stepper = stepping.stepper(self._structure)
         self._params = stepping.pack_params(configs.params_of(self.config, self.style))
@@ -124,6 +119,7 @@ class Substrate(OnlineAgent):
             self._structure, configs.node_variances(self.config, self._encoder.kinds), self._bias_gain()
         )
         self._buffers = stepping.pack(learner.initial_state(edges, self._structure))
+        self._is_scale_known = schema is not None
         self._choices = 0  # made so far; numbers the random words
         self._noise: npt.NDArray[np.uint32] | None = None
         self._attended: _Attended | None = None
@@ -141,6 +137,7 @@ class Substrate(OnlineAgent):
     def observe(self, transition: Transition) -> None:
         """Learn from one step and choose the next action, in one compiled call."""
         self._check_outcomes(transition)
+        self._check_scale(transition.reward)
         info = transition.info
         self._attend(transition.observation)
         features = self._encode(transition.next_observation)
@@ -214,22 +211,25 @@ class Substrate(OnlineAgent):
         return {"overwritten": int(ledger.overwritten), "unmatched": int(ledger.unmatched)}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the agent to a zip file (`.zip` is added where the path has no suffix). Returns the file written."""
-        target = Path(path)
-        target = target if target.suffix else target.with_suffix(".zip")
+        """Write the agent to a zip file (`.zip` is added where the path has no suffix). Returns the file written.
+
+        Raises:
+            FileNotFoundError: the folder does not exist.
+            IsADirectoryError: the path is a folder.
+        """
         leaves, _ = jax.tree.flatten_with_path(self._state())
         arrays = {saved.leaf_name(where): memory.host_copy(leaf) for where, leaf in leaves}
         header = {
             "format": saved.FILE_FORMAT,
             "habitus": __version__,
             **self._identity(),
-            "settings": {"rule": self.config.rule, "credit": self.credit, **self._options, **_plain(self.config)},
+            "settings": {"rule": self.config.rule, "credit": self.credit, **self._options, **saved.plain(self.config)},
             "style": dataclasses.asdict(self.style),
             "seed": self.seed,
             "choices": self._choices,
             "num_timesteps": self.num_timesteps,
         }
-        return persistence.write(target, header, arrays)
+        return persistence.write(saved.target_of(path), header, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], env: gymnasium.Env[Any, Any]) -> Self:
@@ -242,7 +242,7 @@ class Substrate(OnlineAgent):
         episode, with `act` and `observe`.
 
         Args:
-            path: the file.
+            path: the file; `.zip` may be left out, as in `save`.
             env: an environment with the same observations and actions.
 
         Raises:
@@ -250,6 +250,7 @@ class Substrate(OnlineAgent):
             DamagedFileError, NewerFileError: the file cannot be read, and why.
             MismatchError: the file is of another agent than `env` asks for; says what differs.
         """
+        path = saved.source_of(path)
         header, arrays = persistence.read(path)
         if header.get("format") != saved.FILE_FORMAT:
             raise MismatchError(f"{path} holds {header.get('format')!r}, expected {saved.FILE_FORMAT!r}.")
@@ -269,6 +270,18 @@ class Substrate(OnlineAgent):
 
     def _greedy(self, observation: Any) -> int:
         return int(np.argmax(np.asarray(self._read(self._encode(observation)).evidence.urge)))
+
+    def _check_scale(self, reward: float) -> None:
+        """Warn once where no schema says how large rewards are and they are larger than was assumed."""
+        if self._is_scale_known or abs(reward) <= self.config.reward_bound:
+            return
+        self._is_scale_known = True
+        warnings.warn(
+            f"the reward {reward:g} exceeds `reward_bound` = {self.config.reward_bound:g}; noise, initial variance "
+            "and optimism assume rewards within it. Set `reward_bound` to the largest reward of the environment in "
+            "absolute value.",
+            stacklevel=3,
+        )
 
     def _attend(self, observation: Any) -> _Attended:
         """Make sure that the learner's state is about `observation`."""
@@ -335,28 +348,6 @@ class Substrate(OnlineAgent):
         }
 
 
-def _config(schema: DeclaredSchema | None, rule: Rule, settings: Mapping[str, Any]) -> Config:
-    """Settings over the defaults of the world at hand."""
-    known = [field.name for field in dataclasses.fields(Config)]
-    for name in settings:
-        if name not in known:
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"known are {known}."
-            raise TypeError(f"{name!r} is not a setting of the substrate; {hint}")
-    defaults: dict[str, Any] = {"reward_bound": float(schema.reward_bound)} if schema else {}
-    if schema is not None and schema.review is not None:
-        defaults |= WITH_ECONOMICS
-        defaults |= _outcome_variances(schema.review, schema.reward_bound)
-    return Config(**{**defaults, "rule": rule, **settings})
-
-
-def _outcome_variances(review: DeclaredReview, reward_bound: float) -> dict[str, float]:
-    """Noise of a target and initial variance of an edge, in units of the reward bound, from declared economics."""
-    p = review.gain / (review.gain + review.loss)
-    noise = review.gain * review.loss / reward_bound**2
-    return {"noise": noise, "variance": VARIANCE_PER_NOISE * p * (1.0 - p) * noise}
-
-
 def _structure(
     schema: DeclaredSchema | None, config: Config, encoder: FeatureEncoder, n_actions: int, *, share_scaled: bool
 ) -> Structure:
@@ -384,7 +375,3 @@ def _structure(
 def _equal(a: Features, b: Features) -> bool:
     same = np.array_equal(a.nodes, b.nodes) and np.array_equal(a.activation, b.activation)
     return same and np.float32(a.stake) == np.float32(b.stake)
-
-
-def _plain(config: Config) -> dict[str, Any]:
-    return {**dataclasses.asdict(config), "kind_variance": dict(config.kind_variance)}

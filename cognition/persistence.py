@@ -45,8 +45,16 @@ def write(path: str | os.PathLike[str], header: Mapping[str, Any], arrays: Array
 
     Returns:
         The file written.
+
+    Raises:
+        FileNotFoundError: the folder of the file does not exist.
+        IsADirectoryError: the path is a folder.
     """
     target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"`path` must name a file, got the folder {target}; add a file name.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"the folder {target.parent} does not exist; create it before writing {target.name}.")
     members = {f"{name}.npy": _npy(array) for name, array in sorted(arrays.items())}
     full = {
         "schema": SCHEMA,

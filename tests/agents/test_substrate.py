@@ -276,6 +276,19 @@ def test_a_wrong_setting_is_refused_by_name(lanterns, settings, error, message):
         Substrate(lanterns(), **settings)
 
 
+def test_a_reward_beyond_the_bound_is_said_once_where_nothing_declares_it(lanterns):
+    env = gymnasium.make("CliffWalking-v1")
+    far = Transition(0, 1, -100.0, 0, False, False, {})
+    agent = Substrate(env)
+    with pytest.warns(UserWarning, match=r"reward -100 exceeds `reward_bound` = 1; .* Set `reward_bound`") as caught:
+        agent.observe(far)
+    assert len(caught) == 1
+    agent.observe(far)  # a warning would be an error from here on
+    Substrate(env, reward_bound=100).observe(far)
+    declared, start = Substrate(lanterns()), lanterns().reset(seed=0)[0]
+    declared.observe(Transition(start, 1, -100.0, start, False, False, {}))
+
+
 def test_a_masked_field_is_no_part_of_the_memory(lanterns):
     agent = Substrate(lanterns(), masked=["guest"])
     assert not [label for label in agent.memory.labels if label.startswith("guest")]

@@ -94,6 +94,25 @@ def test_a_suffix_is_added_where_there_is_none(lanterns, tmp_path):
     assert agent.save(str(tmp_path / "agent.memory")) == tmp_path / "agent.memory"
 
 
+def test_the_path_of_save_is_one_of_load(lanterns, tmp_path):
+    env = lanterns()
+    agent = Substrate(env, seed=4)
+    (tmp_path / "plain").write_bytes(agent.save(tmp_path / "noext").read_bytes())
+    for name in ("noext", "noext.zip", "plain"):
+        assert Substrate.load(tmp_path / name, env).seed == 4
+    with pytest.raises(FileNotFoundError):
+        Substrate.load(tmp_path / "none", env)
+
+
+def test_a_folder_is_no_file_to_save_to(lanterns, tmp_path):
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IsADirectoryError, match=r"got the folder .*folder; add a file name"):
+        Substrate(lanterns()).save(tmp_path / "folder")
+    with pytest.raises(FileNotFoundError, match=r"the folder .*none does not exist"):
+        Substrate(lanterns()).save(tmp_path / "none" / "agent")
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+
+
 @pytest.mark.parametrize("damage", ["flip", "cut", "text"])
 def test_a_damaged_file_is_refused(lanterns, tmp_path, damage):
     env = lanterns()

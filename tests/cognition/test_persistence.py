@@ -56,6 +56,14 @@ def test_a_missing_file_is_missing(tmp_path):
         persistence.read(tmp_path / "none.zip")
 
 
+def test_where_nothing_can_be_written_is_said(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"the folder .*none does not exist; create it"):
+        persistence.write(tmp_path / "none" / "memory.zip", HEADER, ARRAYS)
+    with pytest.raises(IsADirectoryError, match="must name a file, got the folder"):
+        persistence.write(tmp_path, HEADER, ARRAYS)
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_is_no_zip_is_refused(tmp_path):
     path = tmp_path / "memory.zip"
     path.write_bytes(b"not a zip at all")

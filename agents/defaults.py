@@ -1,0 +1,39 @@
+"""Settings of a substrate: what the caller gives, over the defaults of the world at hand."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from ..cognition.config import Config, Rule
+from .declared import DeclaredReview, DeclaredSchema
+
+# With declared economics a case is worth deciding only near its break-even probability p = gain / (gain + loss) of
+# being bad. There what it pays has variance (gain + loss)^2 p (1 - p) = gain loss: the noise of a target. The initial
+# variance of an edge is a share of p (1 - p) of it (measured on three real tables): rare bad cases say less.
+VARIANCE_PER_NOISE = 0.025
+WITH_ECONOMICS: Mapping[str, Any] = {"eps0": 0.05, "eps_steps": 200.0, "opinion_prior": 0.5}
+
+
+def config_of(schema: DeclaredSchema | None, rule: Rule, settings: Mapping[str, Any]) -> Config:
+    """Settings over the defaults of the world at hand."""
+    known = [field.name for field in dataclasses.fields(Config)]
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]!r}?" if near else f"known are {known}."
+            raise TypeError(f"{name!r} is not a setting of the substrate; {hint}")
+    defaults: dict[str, Any] = {"reward_bound": float(schema.reward_bound)} if schema else {}
+    if schema is not None and schema.review is not None:
+        defaults |= WITH_ECONOMICS
+        defaults |= _outcome_variances(schema.review, schema.reward_bound)
+    return Config(**{**defaults, "rule": rule, **settings})
+
+
+def _outcome_variances(review: DeclaredReview, reward_bound: float) -> dict[str, float]:
+    """Noise of a target and initial variance of an edge, in units of the reward bound, from declared economics."""
+    p = review.gain / (review.gain + review.loss)
+    noise = review.gain * review.loss / reward_bound**2
+    return {"noise": noise, "variance": VARIANCE_PER_NOISE * p * (1.0 - p) * noise}
