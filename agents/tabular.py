@@ -103,6 +103,8 @@ class TabularQ(OnlineAgent):
         self._epsilon = (epsilon, epsilon_floor, epsilon_steps)
         self._rng = generator(self.seed)
         self._n_acts = 0
+        # what was acted on and its cell at that time: an environment may write the next observation into the same array
+        self._acted_on: tuple[Any, tuple[Key, float]] | None = None
         self._values: dict[Key, npt.NDArray[np.float64]] = {}
         self._counts: dict[Key, npt.NDArray[np.int64]] = {}
 
@@ -112,6 +114,7 @@ class TabularQ(OnlineAgent):
 
     def act(self, observation: Any) -> int:
         """The best action of the cell, ties at random; a uniform one with the probability of the schedule."""
+        self._acted_on = (observation, self._cell(observation))
         start, floor, steps = self._epsilon
         epsilon = max(floor, start * steps / (steps + self._n_acts))
         self._n_acts += 1
@@ -123,7 +126,10 @@ class TabularQ(OnlineAgent):
     def observe(self, transition: Transition) -> None:
         """Update the cells whose reward is complete."""
         self._check_outcomes(transition)
-        case = _Case(*self._cell(transition.observation), transition.action)
+        acted_on, self._acted_on = self._acted_on, None
+        is_known = acted_on is not None and acted_on[0] is transition.observation
+        cell = acted_on[1] if is_known and acted_on else self._cell(transition.observation)
+        case = _Case(*cell, transition.action)
         settled = self._ledger.settle(case, transition)
         if settled.now is not None:
             ends = transition.terminated or transition.info.get("boundary", False)

@@ -161,6 +161,42 @@ def test_a_late_outcome_that_is_no_number_is_refused(lanterns, kind):
         kind(Spoilt(lanterns(delay=9), np.nan, late=True)).learn(10)
 
 
+class OneBuffer(gymnasium.Env):
+    """Counts down in one array that every observation is; action 1 pays what the count was when it was chosen."""
+
+    observation_space = gymnasium.spaces.MultiDiscrete([3])
+    action_space = gymnasium.spaces.Discrete(2)
+    copies = False
+
+    def __init__(self):
+        self.count = np.zeros(1, np.int64)
+
+    def shown(self):
+        return self.count.copy() if self.copies else self.count
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count[0] = self.np_random.integers(3)
+        return self.shown(), {}
+
+    def step(self, action):
+        reward = float(self.count[0] * action)
+        self.count[0] = self.np_random.integers(3)
+        return self.shown(), reward, False, False, {"boundary": True}
+
+
+@pytest.mark.parametrize("kind", [Substrate, LinUCB, TabularQ])
+def test_an_environment_may_reuse_the_array_of_its_observation(kind):
+    def life(copies):
+        env, rewards = OneBuffer(), []
+        env.copies = copies
+        settings = {"reward_bound": 2.0} if kind is Substrate else {}
+        kind(env, seed=1, **settings).learn(200, callback=lambda _, t: rewards.append(t.reward))
+        return rewards
+
+    assert life(copies=False) == life(copies=True)
+
+
 def test_random_is_uniform(lanterns):
     actions = []
     RandomAgent(lanterns(), seed=0).learn(3_000, callback=lambda _, t: actions.append(t.action))
