@@ -213,7 +213,7 @@ class FeatureEncoder:
             if not np.isfinite([low, high]).all() or abs(low) > 1e30 or abs(high) > 1e30:
                 raise ValueError(
                     f"`{name}` is unbounded ({low}, {high}) and has no declared edges, so that it cannot be binned; "
-                    "bound it with gymnasium.wrappers.RescaleObservation or TransformObservation first."
+                    "bound it with gymnasium.wrappers.TransformObservation first, e.g. by np.clip."
                 )
             edges = [float(edge) for edge in np.linspace(low, high, UNIFORM_BINS + 1)[1:-1]]
         number = _Number(first, low, high, edges, self._rank)
@@ -232,10 +232,17 @@ class FeatureEncoder:
 
     def _entries(self, space: gymnasium.Space[Any]) -> dict[str, gymnasium.Space[Any]]:
         if isinstance(space, gymnasium.spaces.Dict):
+            if not space.spaces:
+                raise TypeError(f"`observation_space` must have at least one entry, got {space}; nothing is observed.")
             return dict(space.spaces)
         if isinstance(space, gymnasium.spaces.Discrete):
             return {"state": space}
         if isinstance(space, gymnasium.spaces.MultiDiscrete) and space.nvec.ndim == 1:
+            if np.any(space.start != 0):
+                raise TypeError(
+                    f"`observation_space` must be a MultiDiscrete that starts at 0, got start {space.start}; "
+                    "subtract it in a gymnasium.wrappers.TransformObservation."
+                )
             return {f"x{i}": gymnasium.spaces.Discrete(int(n)) for i, n in enumerate(space.nvec)}
         if isinstance(space, gymnasium.spaces.MultiBinary) and len(space.shape) == 1:
             return {f"x{i}": gymnasium.spaces.Discrete(2) for i in range(space.shape[0])}

@@ -146,16 +146,29 @@ def test_every_supported_space_is_encoded_without_a_schema(space, n_nodes):
     ("space", "error", "message"),
     [
         (gymnasium.spaces.Box(0, 255, (8, 8, 3), np.uint8), TypeError, "FlattenObservation"),
-        (gymnasium.spaces.Box(-np.inf, np.inf, (2,)), ValueError, "unbounded"),
+        (gymnasium.spaces.Box(-np.inf, np.inf, (2,)), ValueError, "unbounded .* bound it with .*TransformObs.*clip"),
         (gymnasium.spaces.Text(4), TypeError, "`observation_space` must be"),
         (gymnasium.spaces.Dict({"a": gymnasium.spaces.Box(0, 1, (2,))}), TypeError, "`a` must be Discrete or a Box"),
         (gymnasium.spaces.Discrete(3, start=1), TypeError, "starts at 0"),
+        (gymnasium.spaces.MultiDiscrete([3, 2], start=[0, 1]), TypeError, r"starts at 0, got start \[0 1\]"),
+        (gymnasium.spaces.Dict({}), TypeError, "at least one entry"),
     ],
-    ids=["image", "unbounded", "text", "nested", "start"],
+    ids=["image", "unbounded", "text", "nested", "start", "starts", "empty"],
 )
 def test_a_space_that_cannot_be_encoded_is_refused_with_a_way_out(space, error, message):
     with pytest.raises(error, match=message):
         FeatureEncoder(space)
+
+
+def test_the_way_out_for_an_unbounded_space_is_one():
+    env = gymnasium.make("CartPole-v1")
+    with pytest.raises(ValueError, match="unbounded") as refusal:
+        FeatureEncoder(env.observation_space)
+    assert "RescaleObservation" not in str(refusal.value)  # it refuses unbounded spaces itself
+    limit = np.array([4.8, 5.0, 0.42, 5.0], np.float32)
+    space = gymnasium.spaces.Box(-limit, limit)
+    bounded = gymnasium.wrappers.TransformObservation(env, lambda seen: np.clip(seen, -limit, limit), space)
+    assert np.isfinite(FeatureEncoder(space).encode(bounded.reset(seed=0)[0]).activation).all()
 
 
 def test_a_code_outside_the_space_is_refused(encoder):
