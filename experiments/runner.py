@@ -21,7 +21,7 @@ from typing import Any
 
 import rich.console
 
-from . import records, worker
+from . import lock, records, worker
 from .errors import NewerRecordError, RecordError, StudyError
 from .plan import Run, runs_of
 from .progress import Progress, rough_cost
@@ -68,13 +68,21 @@ def run_study(
         checked: called once, when nothing is refused any more and before the first run.
 
     Raises:
-        StudyError: a world or an agent cannot be built as the study says; nothing was run.
+        StudyError: another process runs a study in this folder, or a world or an agent cannot be built as the study
+            says; nothing was run.
         NewerRecordError: a newer version wrote a record of this study; nothing was run.
         Interrupted: Ctrl-C.
     """
     console = console or rich.console.Console(stderr=True)
     runs_folder = folder / records.RUNS
     runs_folder.mkdir(parents=True, exist_ok=True)
+    with lock.held(runs_folder):
+        return _run_what_is_left(study, runs_folder, jobs or os.cpu_count() or 1, console, checked)
+
+
+def _run_what_is_left(
+    study: Study, runs_folder: Path, jobs: int, console: rich.console.Console, checked: Callable[[], None]
+) -> Outcome:
     if stale := records.clean(runs_folder):
         console.print(f"removed {stale} half-written records of an earlier, killed study")
     planned = {run.hash: run for run in runs_of(study)}
@@ -84,7 +92,6 @@ def run_study(
         console.print(f"{n_skipped} of {len(planned)} runs are recorded already, {len(pending)} to do", highlight=False)
     failed: list[tuple[Run, str]] = []
     if pending:
-        jobs = jobs or os.cpu_count() or 1
         with _noted_interrupt() as is_interrupted, Progress(pending, jobs, console) as progress:
             _Workers(pending, runs_folder, jobs, progress, failed, is_interrupted, checked).run()
     else:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import rich.console
-from habitus.experiments import execution, progress, records, runner
+from habitus.experiments import execution, lock, progress, records, runner
 from habitus.experiments.errors import NewerRecordError, StudyError
 from habitus.experiments.plan import runs_of
 
@@ -141,6 +141,26 @@ def test_a_record_of_a_newer_format_is_refused_and_kept(make_study, tmp_path, qu
     with pytest.raises(NewerRecordError, match="got 99; read it with a newer habitus"):
         runner.run_study(small, tmp_path, jobs=1, console=quiet)
     assert path.read_text() == '{"format": 99}'
+
+
+def test_a_second_runner_is_refused_and_the_lock_of_a_dead_one_is_taken_over(make_study, tmp_path, quiet):
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    with lock.held(runs):
+        kept = (runs / lock.LOCK).read_text()
+        with pytest.raises(StudyError, match=rf"another habitus \(process {os.getpid()}\) runs a study in this folder"):
+            runner.run_study(make_study(), tmp_path, jobs=1, console=quiet)
+        assert (runs / lock.LOCK).read_text() == kept
+    assert not (runs / lock.LOCK).exists()
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for stale in (str(dead.pid), f"{os.getpid()} 1"):  # the second: its number was used again
+        (runs / lock.LOCK).write_text(stale)
+        with lock.held(runs):
+            assert (runs / lock.LOCK).read_text() == kept
+    (runs / lock.LOCK).write_text("")
+    with pytest.raises(StudyError, match=r"remove .*lock"), lock.held(runs):
+        pass
 
 
 def test_long_batches_go_first_and_hold_one_group(make_study):
