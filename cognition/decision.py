@@ -117,8 +117,11 @@ class Decision:
         alternatives: all other actions, best first.
         avoid: actions whose value is probably negative, most certain first.
         evidence: every path that was switched on, largest contribution first.
+        rival: the paths to the alternative whose evidence is strongest either way, largest contribution first: what a
+            choice without evidence of its own, such as to do nothing, was made against. Empty without alternatives.
         reads: state of the memory that was read.
         stake: what the case's outcomes are proportional to.
+        factor: declared multiple of its base action's outcome that the choice stands for, 1 for most actions.
         style: how evidence was weighed.
     """
 
@@ -131,8 +134,10 @@ class Decision:
     alternatives: tuple[Option, ...]
     avoid: tuple[Avoided, ...]
     evidence: tuple[Path, ...]
+    rival: tuple[Path, ...]
     reads: Reads
     stake: float
+    factor: float
     style: Style
 
     @property
@@ -166,7 +171,9 @@ class Decision:
         for title, sign in (("For it:", 1), ("Against it:", -1)):
             paths = [path for path in listed if path.contribution * sign > 0]
             lines += [title, *(_line(path) for path in paths)] if paths else []
-        if rest:
+        if not any(path.contribution for path in self.evidence) and any(path.contribution for path in self.rival):
+            lines += self._of_rival(n)
+        elif rest:
             count = f"{len(rest)} more path" + "s" * (len(rest) != 1)
             lines.append(f"Other considerations: {math.fsum(path.contribution for path in rest):+.4f} ({count})")
         lines.append(f"Sum: {math.fsum(path.contribution for path in self.evidence):+.4f} = score")
@@ -175,8 +182,23 @@ class Decision:
             lines.append("Instead: " + ", ".join(others))
         if self.avoid:
             lines.append("Avoid: " + ", ".join(f"{a.label} (loses with {a.confidence:.0%})" for a in self.avoid))
+        risk = 1.0 + self.style.risk
+        loss = "loss" if risk == 1.0 else f"{risk:g} loss"
+        scale = f" x stake {self.stake:.3g}" * (self.stake != 1.0) + f" x {self.factor:g}" * (self.factor != 1.0)
+        lines.append(f"Each term is activation x (gain - {loss}){scale}, in units of the reward bound.")
         lines.append(f"Read after {self.reads.step} steps and {self.reads.version} lessons.")
         return "\n".join(lines)
+
+    def _of_rival(self, n: int) -> list[str]:
+        """What the choice was made against, where nothing speaks for or against itself."""
+        ranked = sorted(self.rival, key=lambda path: -abs(path.contribution))
+        score, rest = math.fsum(path.contribution for path in ranked), ranked[n:]
+        lines = [f"No path speaks for or against it. What it was chosen over, {ranked[0].decision} ({score:+.4f}):"]
+        lines += [_line(path) for path in ranked[:n]]
+        if rest:
+            left = math.fsum(path.contribution for path in rest)
+            lines.append(f"  {left:+.4f}  in {len(rest)} more path" + "s" * (len(rest) != 1))
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """The decision as plain values that `json.dumps` accepts, hedges and contradicting paths included."""
@@ -222,6 +244,7 @@ def decide(
     # summed in double precision from the very strengths that were read; the compiled sum differs by rounding only
     score = [math.fsum(path.contribution for path in of_action) for of_action in paths]
     others = [a for a in np.argsort(-urge, kind="stable").tolist() if a != chosen]
+    strongest = max(others, key=lambda a: abs(score[a]), default=None)
     losing = [(a, _probability_below_zero(score[a], float(deviation[a]))) for a in others]
     avoid = [
         Avoided(a, actions[a], confidence, float(reading.evidence.loss[a]))
@@ -237,11 +260,17 @@ def decide(
         share=float(share[chosen]),
         alternatives=tuple(Option(a, actions[a], score[a], float(share[a])) for a in others),
         avoid=tuple(sorted(avoid, key=lambda one: -one.confidence)),
-        evidence=tuple(sorted(paths[chosen], key=lambda path: -path.contribution)),
+        evidence=_ranked(paths[chosen]),
+        rival=() if strongest is None else _ranked(paths[strongest]),
         reads=Reads(int(reading.step), int(reading.version)),
         stake=float(stake),
+        factor=structure.factors[chosen],
         style=style,
     )
+
+
+def _ranked(paths: list[Path]) -> tuple[Path, ...]:
+    return tuple(sorted(paths, key=lambda path: -path.contribution))
 
 
 def _paths(

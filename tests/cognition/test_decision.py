@@ -1,5 +1,6 @@
 """A decision is its evidence, and says so in words."""
 
+import dataclasses
 import json
 import math
 
@@ -138,3 +139,15 @@ def test_a_decision_is_plain_json(decided):
     assert math.fsum(path["contribution"] for path in plain["evidence"]) == pytest.approx(decision.score, abs=1e-9)
     assert [path["node"] for path in plain["against"]] == [path.node for path in decision.against]
     assert [option["label"] for option in plain["hedges"]] == [option.label for option in decision.hedges]
+
+
+def test_a_choice_without_evidence_says_what_it_was_chosen_over(decided):
+    (decision, _, _), *_ = decided(1)
+    strongest = max(decision.alternatives, key=lambda option: abs(option.score))
+    assert {path.decision for path in decision.rival} == {strongest.label}
+    assert math.fsum(path.contribution for path in decision.rival) == pytest.approx(strongest.score, abs=1e-9)
+    silent = tuple(dataclasses.replace(path, contribution=0.0) for path in decision.evidence)
+    text = dataclasses.replace(decision, evidence=silent, score=0.0).explain(n=2)
+    assert f"What it was chosen over, {strongest.label} ({strongest.score:+.4f}):" in text
+    assert text.count("seen") == 2
+    assert "chosen over" not in decision.explain()
