@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
 from collections.abc import Collection, Sequence
 
@@ -332,6 +333,6 @@ def identifiers(column: Column) -> tuple[str, ...]:
 
 def _is_number(text: str) -> bool:
     try:
-        return np.isfinite(float(text)).item()
+        return math.isfinite(float(text))
     except ValueError:
         return False
