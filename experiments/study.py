@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeGuard
+from typing import Annotated, Any, Literal
 
 import gymnasium
 import pydantic
@@ -17,6 +17,7 @@ import yaml
 
 from .. import WORLD_IDS
 from ..agents import AGENTS
+from . import seeds as seeds_module
 from . import study_file
 from .errors import StudyError
 
@@ -28,37 +29,6 @@ NO_LEARNERS = ("random", "best_fixed", "rules", "oracle")
 """Kinds that learn nothing: what they do is the same in both variants, and they are run once."""
 
 STUDIES = Path(__file__).parent / "studies"
-MAX_SEED = 2**31 - 1
-MAX_SEEDS = 100_000  # of one world; more are a slip of the hand, and would fill the memory before the first run
-
-
-def _expand_seeds(value: Any) -> Any:
-    """Seeds may be written as {start, count} or as a list."""
-    if isinstance(value, dict):
-        unknown = sorted(set(value) - {"start", "count"})
-        if unknown:
-            hint = study_file.nearest(str(unknown[0]), ("start", "count"))
-            raise ValueError(f"unknown key `{unknown[0]}`, expected start and count{hint}")
-        start, count = value.get("start", 0), value.get("count")
-        if not (_is_int(start) and _is_int(count) and start >= 0 and count >= 1):
-            raise ValueError(f"expected whole numbers, start >= 0 and count >= 1, got {value}.")
-        if count > MAX_SEEDS:
-            raise ValueError(f"expected a count of at most {MAX_SEEDS}, got {count}.")
-        if start + count - 1 > MAX_SEED:
-            raise ValueError(f"expected seeds up to {MAX_SEED}, got {value}, whose last is {start + count - 1}.")
-        return tuple(range(start, start + count))
-    if not isinstance(value, list | tuple) or not value:
-        raise ValueError(f"expected {{start: 0, count: 10}} or a list of seeds, got {value!r}.")
-    for seed in value:
-        if not _is_int(seed) or not 0 <= seed <= MAX_SEED:
-            raise ValueError(f"expected whole numbers from 0 to {MAX_SEED}, got {seed!r}.")
-    if len(set(value)) < len(value):
-        raise ValueError("a seed stands twice in the list; every seed counts once.")
-    return tuple(value)
-
-
-def _is_int(value: Any) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _check_window(window: tuple[int, int]) -> tuple[int, int]:
@@ -75,7 +45,7 @@ def _check_label(label: str) -> str:
     return label
 
 
-Seeds = Annotated[tuple[int, ...], pydantic.BeforeValidator(_expand_seeds)]
+Seeds = Annotated[tuple[int, ...], pydantic.BeforeValidator(seeds_module.expand)]
 Window = Annotated[tuple[int, int], pydantic.AfterValidator(_check_window)]
 Label = Annotated[str, pydantic.AfterValidator(_check_label)]
 Steps = Annotated[int, pydantic.Field(ge=1, strict=True)]
@@ -282,14 +252,15 @@ class Study(_Strict):
         for name, number in (("seeds", n_seeds), ("steps", steps)):
             if number is not None and number < 1:
                 raise StudyError(f"`--{name}` must be at least 1, got {number}.")
-        if n_seeds is not None and n_seeds > MAX_SEEDS:
-            raise StudyError(f"`--seeds` must be at most {MAX_SEEDS}, got {n_seeds}.")
+        if n_seeds is not None and n_seeds > seeds_module.MAX_SEEDS:
+            raise StudyError(f"`--seeds` must be at most {seeds_module.MAX_SEEDS}, got {n_seeds}.")
         kept_worlds = _chosen("worlds", self.worlds, worlds)
         change: dict[str, Any] = {"agents": _chosen("agents", self.agents, agents), "worlds": kept_worlds}
         if n_seeds is not None:
-            change["seeds"] = _counted(self.seeds, n_seeds)
+            change["seeds"] = seeds_module.counted(self.seeds, n_seeds)
             change["worlds"] = tuple(
-                w.model_copy(update={"seeds": _counted(w.seeds, n_seeds)}) if w.seeds else w for w in change["worlds"]
+                w.model_copy(update={"seeds": seeds_module.counted(w.seeds, n_seeds)}) if w.seeds else w
+                for w in change["worlds"]
             )
         if steps is not None:
             change["steps"] = steps
@@ -398,14 +369,6 @@ def _shortened(world: StudyWorld, steps: int) -> StudyWorld:
     if windows is not None:
         windows = tuple((start, min(stop, steps)) for start, stop in windows if start < steps)
     return world.model_copy(update={"steps": None, "windows": windows})
-
-
-def _counted(seeds: tuple[int, ...], count: int) -> tuple[int, ...]:
-    """The first `count` seeds, going on after the largest where there are fewer."""
-    last = max(seeds) + max(0, count - len(seeds))
-    if last > MAX_SEED:
-        raise StudyError(f"`--seeds`: expected seeds up to {MAX_SEED}, but {count} of them go up to {last}.")
-    return (*seeds[:count], *range(max(seeds) + 1, last + 1))
 
 
 def _distinct(values: tuple[Feedback, ...]) -> tuple[Feedback, ...]:

@@ -1,7 +1,7 @@
 """A study is validated whole, and every complaint says where, what was expected and what was received."""
 
 import pytest
-from habitus.experiments import study
+from habitus.experiments import seeds, study
 from habitus.experiments.errors import StudyError
 
 WORLD = "    id: habitus/CreditReview-v0"
@@ -250,7 +250,7 @@ def test_more_seeds_than_there_are_cannot_be_asked_for(make_study):
     with pytest.raises(StudyError, match="`--seeds` must be at most 100000"):
         make_study().restricted(n_seeds=10**12)
     with pytest.raises(StudyError, match="expected seeds up to 2147483647, but 2 of them go up to 2147483648"):
-        make_study(seeds=[study.MAX_SEED]).restricted(n_seeds=2)
+        make_study(seeds=[seeds.MAX_SEED]).restricted(n_seeds=2)
 
 
 def test_what_does_not_learn_is_run_in_one_variant(make_study):
