@@ -76,13 +76,14 @@ def card(schema: Schema, observation: Mapping[str, Any], history: History, *, ho
     ]
     n_made = len(history.returns)
     total = history.returns[-1] if history.returns else 0.0
+    waiting = f"{history.n_waiting} outcome" + "s" * (history.n_waiting != 1)
     return Card(
         title=f"{schema.world}: {schema.boundary} for decision {min(n_made + 1, horizon)} of {horizon}",
         subtitle=f"regime {regime:.1f} (0 = first rules, 1 = second rules)",
         rows=rows,
         decision=history.decision or "none yet",
         events=list(history.events),
-        summary=f"sum of rewards {total:+.2f} after {n_made} decisions, {history.n_waiting} outcomes still to come",
+        summary=f"sum of rewards {total:+.2f} after {n_made} decisions, {waiting} still to arrive",
         returns=list(history.returns),
     )
 

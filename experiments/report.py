@@ -217,9 +217,9 @@ def _costs(results: Results) -> list[dict[str, Any]]:
 
 
 def _decision(results: Results) -> dict[str, Any] | None:
-    """Of the last decisions of the focus agent's runs, the one with the largest score; else of any other agent."""
+    """Of the last decisions of the focus agent's runs, the most contested one; else of any other agent."""
     found = [
-        (cell.agent == results.focus, abs(decision["score"]), decision, cell, seed)
+        (cell.agent == results.focus, _contest(decision), decision, cell, seed)
         for cell in results.cells.values()
         for seed, head in zip(cell.seeds, cell.headers, strict=True)
         if (decision := head.get("decision"))
@@ -228,6 +228,13 @@ def _decision(results: Results) -> dict[str, Any] | None:
         return None
     *_, decision, cell, seed = max(found, key=lambda one: one[:2])
     return _drawn(decision, cell, seed, results)
+
+
+def _contest(decision: Mapping[str, Any]) -> tuple[float, float]:
+    """Evidence of the weaker side, for or against; then the size of the score."""
+    contributions = [float(path["contribution"]) for path in decision["paths"]]
+    sides = sum(max(x, 0.0) for x in contributions), sum(max(-x, 0.0) for x in contributions)
+    return min(sides), abs(float(decision["score"]))
 
 
 def _drawn(decision: Mapping[str, Any], cell: Cell, seed: int, results: Results) -> dict[str, Any]:

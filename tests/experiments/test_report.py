@@ -131,3 +131,12 @@ def test_labels_stay_in_order_apart_and_near_their_lines(wanted):
     assert max(places) <= 1
     if min(b - a for a, b in itertools.pairwise([*wanted, 2.0])) >= plots.LEAST_GAP:
         assert places == pytest.approx(wanted)
+
+
+def test_the_explained_decision_is_the_most_contested_one():
+    def decision(*contributions):
+        return {"score": sum(contributions), "paths": [{"contribution": x} for x in contributions]}
+
+    clear, contested, silent = decision(0.9, 0.8), decision(0.3, -0.2), decision(0.0)
+    assert max((clear, contested, silent), key=report._contest) is contested
+    assert max((clear, silent), key=report._contest) is clear
