@@ -15,78 +15,78 @@ class DeclaredField(Protocol):
     """One observed field: a category with `labels`, or a number with bounds and quantile `edges`."""
 
     @property
-    def name(self) -> str: ...  # noqa: D102 - documented in habitus.envs.contract.Field
+    def name(self) -> str: ...
     @property
-    def labels(self) -> Sequence[str]: ...  # noqa: D102
+    def labels(self) -> Sequence[str]: ...
     @property
-    def low(self) -> float: ...  # noqa: D102
+    def low(self) -> float: ...
     @property
-    def high(self) -> float: ...  # noqa: D102
+    def high(self) -> float: ...
     @property
-    def edges(self) -> Sequence[float]: ...  # noqa: D102
+    def edges(self) -> Sequence[float]: ...
     @property
-    def status(self) -> str | None: ...  # noqa: D102
+    def status(self) -> str | None: ...
     @property
-    def sensitive(self) -> bool: ...  # noqa: D102
+    def sensitive(self) -> bool: ...
 
 
 class DeclaredScaledAction(Protocol):
     """The outcome of `action` is `factor` times that of `of`."""
 
     @property
-    def action(self) -> str: ...  # noqa: D102
+    def action(self) -> str: ...
     @property
-    def of(self) -> str: ...  # noqa: D102
+    def of(self) -> str: ...
     @property
-    def factor(self) -> float: ...  # noqa: D102
+    def factor(self) -> float: ...
 
 
 class DeclaredReview(Protocol):
     """`action` buys a verdict about `about`, right with probability `reliability`."""
 
     @property
-    def action(self) -> str: ...  # noqa: D102
+    def action(self) -> str: ...
     @property
-    def about(self) -> str: ...  # noqa: D102
+    def about(self) -> str: ...
     @property
-    def signal(self) -> str: ...  # noqa: D102
+    def signal(self) -> str: ...
     @property
-    def good(self) -> str: ...  # noqa: D102
+    def good(self) -> str: ...
     @property
-    def bad(self) -> str: ...  # noqa: D102
+    def bad(self) -> str: ...
     @property
-    def reliability(self) -> float: ...  # noqa: D102
+    def reliability(self) -> float: ...
     @property
-    def gain(self) -> float: ...  # noqa: D102
+    def gain(self) -> float: ...
     @property
-    def loss(self) -> float: ...  # noqa: D102
+    def loss(self) -> float: ...
 
 
 class DeclaredSchema(Protocol):
     """The declared facts of a world."""
 
     @property
-    def world(self) -> str: ...  # noqa: D102
+    def world(self) -> str: ...
     @property
-    def fields(self) -> Sequence[DeclaredField]: ...  # noqa: D102
+    def fields(self) -> Sequence[DeclaredField]: ...
     @property
-    def actions(self) -> Sequence[str]: ...  # noqa: D102
+    def actions(self) -> Sequence[str]: ...
     @property
-    def entity_field(self) -> str | None: ...  # noqa: D102
+    def entity_field(self) -> str | None: ...
     @property
-    def stake_field(self) -> str | None: ...  # noqa: D102
+    def stake_field(self) -> str | None: ...
     @property
-    def deliberation(self) -> Sequence[str]: ...  # noqa: D102
+    def deliberation(self) -> Sequence[str]: ...
     @property
-    def scaled_actions(self) -> Sequence[DeclaredScaledAction]: ...  # noqa: D102
+    def scaled_actions(self) -> Sequence[DeclaredScaledAction]: ...
     @property
-    def review(self) -> DeclaredReview | None: ...  # noqa: D102
+    def review(self) -> DeclaredReview | None: ...
     @property
-    def sensitive(self) -> Sequence[str]: ...  # noqa: D102
+    def sensitive(self) -> Sequence[str]: ...
     @property
-    def reward_bound(self) -> float: ...  # noqa: D102
+    def reward_bound(self) -> float: ...
     @property
-    def feedback(self) -> str: ...  # noqa: D102
+    def feedback(self) -> str: ...
 
 
 def schema_of(env: Any) -> DeclaredSchema | None:
