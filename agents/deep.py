@@ -13,7 +13,7 @@ import importlib
 import inspect
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
@@ -22,7 +22,6 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 
-from . import arguments
 from .base import Transition
 from .credit import Credit, Ledger
 from .declared import schema_of
@@ -136,37 +135,6 @@ class DeepAgent(OnlineAgent):
         with self._globals.swapped_in():
             self.model: BaseAlgorithm = constructor(env=self._view, seed=self.seed, **settings)
 
-    def learn(
-        self,
-        total_timesteps: int,
-        *,
-        callback: Callback | None = None,
-        progress_bar: bool = False,
-        reset_num_timesteps: bool = True,
-    ) -> Self:
-        """Live and learn for exactly `total_timesteps` more steps, or until the callback returns False.
-
-        Args:
-            total_timesteps: number of steps, at least 1.
-            callback: called as `callback(agent, transition)` after every step; returning False stops.
-            progress_bar: show progress and the estimated time left.
-            reset_num_timesteps: count `num_timesteps` from 0 again. The algorithm's own schedules run on.
-
-        Raises:
-            ValueError: a number of steps below 1.
-            TypeError: the number of steps is not a whole one.
-        """
-        total_timesteps = arguments.whole_number("total_timesteps", total_timesteps, 1)
-        if reset_num_timesteps:
-            self.num_timesteps = 0
-        if not progress_bar:
-            return self._learn(total_timesteps, self._counting(callback))
-        from rich.progress import Progress  # costs 60 ms, and most runs show none
-
-        with Progress() as progress:
-            task = progress.add_task("learning", total=total_timesteps)
-            return self._learn(total_timesteps, self._counting(callback, lambda: progress.advance(task)))
-
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
     ) -> tuple[npt.NDArray[np.int64], Any]:
@@ -205,7 +173,7 @@ class DeepAgent(OnlineAgent):
     def _greedy(self, observation: Any) -> int:
         return int(self.predict(observation)[0])
 
-    def _learn(self, total_timesteps: int, on_transition: Callback) -> Self:
+    def _live(self, env: gymnasium.Env[Any, Any], total_timesteps: int, on_transition: Callback) -> None:
         steps = _EveryStep(self, self._view, total_timesteps, on_transition)
         calls = calls_of(self._view)
         if calls.n != self._n_known_calls:  # not the agent's episode any more
@@ -219,7 +187,6 @@ class DeepAgent(OnlineAgent):
             self.model._last_obs = steps.locals["new_obs"]
             self.model._last_episode_starts = steps.locals["dones"]
         self._n_known_calls = calls.n
-        return self
 
 
 class _VectorView(gymnasium.Wrapper[FloatArray, Any, Any, Any]):

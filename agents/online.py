@@ -184,17 +184,21 @@ class OnlineAgent:
         total_timesteps = arguments.whole_number("total_timesteps", total_timesteps, 1)
         if reset_num_timesteps:
             self.num_timesteps = 0
-        if self._stage is None:
-            self._stage = Stage(self, self.env, self._first_seed)
         if not progress_bar:
-            self._stage.advance(total_timesteps, self._counting(callback))
+            self._live(self.env, total_timesteps, self._counting(callback))
             return self
         from rich.progress import Progress  # costs 60 ms, and most runs show none
 
         with Progress() as progress:
             task = progress.add_task("learning", total=total_timesteps)
-            self._stage.advance(total_timesteps, self._counting(callback, lambda: progress.advance(task)))
+            self._live(self.env, total_timesteps, self._counting(callback, lambda: progress.advance(task)))
         return self
+
+    def _live(self, env: gymnasium.Env[Any, Any], total_timesteps: int, on_transition: Callback) -> None:
+        """The loop itself; an algorithm that owns its loop puts its own here."""
+        if self._stage is None:
+            self._stage = Stage(self, env, self._first_seed)
+        self._stage.advance(total_timesteps, on_transition)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
