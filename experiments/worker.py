@@ -24,7 +24,6 @@ _THREADS = {
     "NPROC": "1",  # size of XLA's own thread pool on the CPU
 }
 _DEFAULTS = {
-    "JAX_CPU_ENABLE_ASYNC_DISPATCH": "false",  # a call whose result is read at once gains nothing from another thread
     "JAX_PLATFORMS": "cpu",  # one small step at a time: an accelerator would be slower
     "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.1",
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "0",
@@ -81,8 +80,12 @@ def begin(channel: Any, stop: Any) -> None:
 
 def do(batch: Sequence[Run], runs: Path) -> None:
     """Execute runs one after the other; what comes of them goes through the channel."""
+    import jax
+
     from . import execution
 
+    # A result that is read at once gains nothing from another thread. There is no environment variable for it.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)
     for run in batch:
         if _stop.is_set():
             return
