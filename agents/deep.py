@@ -8,6 +8,7 @@ of this package that imports PyTorch.
 from __future__ import annotations
 
 import contextlib
+import copy
 import difflib
 import importlib
 import inspect
@@ -131,6 +132,7 @@ class DeepAgent(OnlineAgent):
         self._n_known_calls = 0
         self.algorithm = algorithm
         constructor, settings = _resolve(algorithm, hyperparameters)
+        settings = copy.deepcopy(settings)  # A2C writes its optimizer into `policy_kwargs`, which defaults share
         settings.setdefault("gamma", GAMMA_FAR if schema is None or credit == "stream" else GAMMA_NEAR)
         with self._globals.swapped_in():
             self.model: BaseAlgorithm = constructor(env=self._view, seed=self.seed, **settings)

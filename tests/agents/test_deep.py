@@ -2,6 +2,7 @@
 
 import random
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -158,3 +159,13 @@ def test_every_further_algorithm_lives(lanterns, algorithm):
 def test_learns_the_levers_a_bit(lanterns, score, algorithm):
     settings = {"DQN": {"learning_starts": 50, "target_update_interval": 100}, "A2C": {}, "PPO": {"n_steps": 128}}
     assert score(DeepAgent(lanterns(), algorithm, **settings[algorithm]), 2_000) > 0.4
+
+
+def test_an_algorithm_leaves_nothing_behind_for_the_next_one():
+    # seen before: a DQN built after an A2C learnt with RMSprop, because A2C writes into settings that defaults shared
+    env = gymnasium.make("FrozenLake-v1")
+    before = DeepAgent(env, "DQN").model.policy.optimizer
+    DeepAgent(env, "A2C")
+    after = DeepAgent(env, "DQN").model.policy.optimizer
+    assert type(after) is type(before)
+    assert type(DeepAgent(env, "PPO").model.policy.optimizer) is type(before)
