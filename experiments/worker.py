@@ -85,7 +85,7 @@ def do(batch: Sequence[Run], runs: Path) -> None:
     from . import execution
 
     # A result that is read at once gains nothing from another thread. There is no environment variable for it.
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]  # JAX has no types there
     for run in batch:
         if _stop.is_set():
             return
