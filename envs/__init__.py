@@ -1,7 +1,6 @@
 """Worlds: pure JAX dynamics with their oracles, and the Gymnasium environments that step them."""
 
 from .adapter import WorldEnv
-from .applicants import HIDDEN, MISSING, ApplicantTable, stake_of_amounts
 from .contract import (
     NO_DECISION,
     STATUS_LABELS,
@@ -13,7 +12,7 @@ from .contract import (
     Signal,
     World,
 )
-from .credit_review import CreditReviewEnv
+from .credit_review import HIDDEN, MISSING, ApplicantTable, CreditReviewEnv, stake_of_amounts
 
 __all__ = [
     "HIDDEN",

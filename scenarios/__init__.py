@@ -14,7 +14,7 @@ from .errors import RulesError, TableError
 if TYPE_CHECKING:
     import gymnasium
 
-    from ..envs.applicants import ApplicantTable
+    from ..envs.credit_review.applicants import ApplicantTable
 
 __all__ = ["APPLICANTS", "RulesError", "TableError", "credit_review", "expert_policy", "load_applicants"]
 

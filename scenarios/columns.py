@@ -10,8 +10,8 @@ from collections.abc import Collection, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.applicants import HIDDEN, MISSING
 from ..envs.contract import Field
+from ..envs.credit_review.applicants import HIDDEN, MISSING
 from .errors import TableError
 from .rules import near
 

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ..envs.applicants import ApplicantTable, stake_of_amounts
 from ..envs.contract import Field
+from ..envs.credit_review.applicants import ApplicantTable, stake_of_amounts
 from . import columns as column_readers
 from .association import PROXY_THRESHOLD, cramers_v
 from .columns import MAX_LEVELS, MISSING_TEXTS, Column

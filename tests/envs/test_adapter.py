@@ -10,7 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from habitus import envs
 from habitus.envs import frame
-from habitus.envs.credit_terms import APPROVE, REJECT, REQUEST_DOCUMENT
+from habitus.envs.credit_review.terms import APPROVE, REJECT, REQUEST_DOCUMENT
 from stable_baselines3.common import env_checker as sb3_env_checker
 
 PROGRAM = Path(__file__).parent / "rollouts.py"

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from habitus import envs
-from habitus.envs import applicants
+from habitus.envs.credit_review import applicants
 
 
 def test_stakes_are_relative_to_the_mean_clipped_and_have_mean_one():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from habitus import envs
-from habitus.envs.credit_terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
+from habitus.envs.credit_review.terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
 
 HIDDEN_CODE, HIDDEN_STATUS = 3, 2
 

@@ -7,8 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus import envs
-from habitus.envs import synthetic_applicants as people
-from habitus.envs.credit_terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
+from habitus.envs.credit_review import synthetic_applicants as people
+from habitus.envs.credit_review.terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
 
 N_ACTIONS = 5
 

@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from habitus.envs import permutation
+from habitus.envs.credit_review import permutation
 
 
 def order(size, seed, epoch=0):

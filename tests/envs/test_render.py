@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 from habitus import envs
-from habitus.envs.credit_terms import APPROVE, MANUAL_REVIEW
+from habitus.envs.credit_review.terms import APPROVE, MANUAL_REVIEW
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ import importlib
 
 import numpy as np
 import pytest
-from habitus.envs.applicants import HIDDEN, MISSING
+from habitus.envs.credit_review.applicants import HIDDEN, MISSING
 from habitus.scenarios import load_applicants, tables
 from habitus.scenarios.association import PROXY_THRESHOLD, cramers_v
 from habitus.scenarios.columns import MAX_LEVELS

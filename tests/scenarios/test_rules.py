@@ -6,7 +6,8 @@ import time
 import numpy as np
 import pytest
 from habitus.envs.contract import STATUS_LABELS, Field, Schema
-from habitus.envs.credit_terms import (
+from habitus.envs.credit_review.synthetic_applicants import DOCUMENTS, FIELDS
+from habitus.envs.credit_review.terms import (
     ACTIONS,
     APPROVE,
     APPROVE_REDUCED,
@@ -15,7 +16,6 @@ from habitus.envs.credit_terms import (
     REJECT,
     REQUEST_DOCUMENT,
 )
-from habitus.envs.synthetic_applicants import DOCUMENTS, FIELDS
 from habitus.scenarios import RulesError, load_applicants, tables
 from habitus.scenarios.description import parse_rules
 from habitus.scenarios.experts import _synthetic_rules

@@ -10,7 +10,7 @@ import gymnasium
 import habitus
 import numpy as np
 import pytest
-from habitus.envs.applicants import ApplicantTable
+from habitus.envs.credit_review.applicants import ApplicantTable
 from habitus.scenarios import APPLICANTS, TableError, credit_review, description, expert_policy, load_applicants
 from habitus.scenarios.yaml_text import parse_yaml
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, get_args
 
-from . import arguments, regimes
-from .adapter import DEFAULT_HORIZON, MAX_HORIZON, WorldEnv
+from .. import arguments, regimes
+from ..adapter import DEFAULT_HORIZON, MAX_HORIZON, WorldEnv
+from ..contract import FeedbackMode, World
 from .applicants import ApplicantTable
-from .contract import FeedbackMode, World
-from .credit_real import Economics, table_credit
-from .credit_synthetic import DIFFICULTIES, synthetic_credit
+from .real import Economics, table_credit
+from .synthetic import DIFFICULTIES, synthetic_credit
 
 SYNTHETIC = "synthetic"
 DEFAULT_DIFFICULTY = "medium"
@@ -26,7 +26,7 @@ class CreditReviewEnv(WorldEnv):
     depends on the observed fields, on the quality of documents that are seen on request only, and on a hidden effect of
     the person that is larger than any other: it can be learnt by remembering how earlier loans to the same applicant
     ended. Half of the fields change from application to application, so that they do not betray who applies. The log
-    odds of default and all their constants stand in `envs/synthetic_applicants.py`.
+    odds of default and all their constants stand in `envs/credit_review/synthetic_applicants.py`.
 
     **Real** applicants come once each: the rows of a table in random order, all of them before any comes again. Their
     outcome is the recorded one.

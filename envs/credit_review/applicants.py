@@ -10,7 +10,7 @@ import dataclasses
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .contract import Field
+from ..contract import Field
 
 MISSING = "missing"
 """Label of the code that a category field shows where the table has no value."""

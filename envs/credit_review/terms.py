@@ -5,7 +5,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from .contract import Signal
+from ..contract import Signal
 
 Array = jax.Array
 

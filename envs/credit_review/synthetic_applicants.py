@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import draws, regimes
-from .contract import Field
+from .. import draws, regimes
+from ..contract import Field
 
 Array = jax.Array
 

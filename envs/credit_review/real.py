@@ -12,10 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from . import arguments, draws, pending, permutation, regimes
+from .. import arguments, draws, pending, regimes
+from ..contract import STATUS_LABELS, FeedbackMode, Field, Outcome, Review, ScaledAction, Schema
+from . import permutation
 from .applicants import HIDDEN, ApplicantTable
-from .contract import STATUS_LABELS, FeedbackMode, Field, Outcome, Review, ScaledAction, Schema
-from .credit_terms import (
+from .terms import (
     ACTIONS,
     APPROVE,
     APPROVE_REDUCED,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from . import draws, pending, regimes
+from .. import draws, pending, regimes
+from ..contract import FeedbackMode, Field, Outcome, Schema
 from . import synthetic_applicants as people
-from .contract import FeedbackMode, Field, Outcome, Schema
-from .credit_terms import (
+from .terms import (
     ACTIONS,
     APPROVE,
     APPROVE_REDUCED,
