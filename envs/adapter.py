@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from . import arguments, render
 from .contract import Field, Schema, World
-from .frame import KEY_WORDS, Frame, compiled
+from .episode import key_data_of
+from .frame import Frame, compiled
 
 Observation = dict[str, Any]
 Info = dict[str, Any]
@@ -64,8 +65,7 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
             The first observation; info with the keys of `step` and no events.
         """
         super().reset(seed=seed, options=options)
-        key_data = self.np_random.integers(2**32, size=KEY_WORDS, dtype=np.uint32)
-        self._words = self._compiled.start(key_data, self.params)
+        self._words = self._compiled.start(key_data_of(self.np_random), self.params)
         self._frame = self._compiled.frame(self._words)
         self._steps, self._ended = 0, False
         self._history = render.History()

@@ -7,9 +7,13 @@ of every function, so that they can be vmapped, and a state may be any pytree.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import jax
+import jax.numpy as jnp
+
+from .arithmetic import Arithmetic
 
 Array = jax.Array
 FeedbackMode = Literal["attributed", "stream"]
@@ -94,6 +98,17 @@ class Review:
 
 
 @dataclasses.dataclass(frozen=True)
+class Behaviour:
+    """Declares that an entity's type shows in what it does: signal `symbol`, in the situation of signal `context`.
+
+    Code 0 of `symbol` means that nothing was seen in this step.
+    """
+
+    symbol: str
+    context: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Schema:
     """All that a world declares to an agent in advance. Everything else has to be learnt.
 
@@ -109,6 +124,7 @@ class Schema:
         scaled_actions: actions whose outcome is a multiple of another's.
         review: second opinion, or None.
         signals: facts published in `info`.
+        behaviours: signals in which the type of the entity shows, see `Behaviour`.
         sensitive: fields on which a decision should not depend, observed or not.
         proxies: per sensitive field, observed fields that carry information on it.
         reward_bound: no decision's total reward exceeds this in absolute value, per unit of stake.
@@ -133,6 +149,7 @@ class Schema:
     reward_bound: float
     feedback: FeedbackMode
     score_per: Literal["step", "boundary"]
+    behaviours: tuple[Behaviour, ...] = ()
 
 
 class Outcome(NamedTuple):
@@ -157,12 +174,56 @@ class Outcome(NamedTuple):
     signals: dict[str, Array]
 
 
+class Solution(NamedTuple):
+    """Exact values of a world whose hidden state is known, per regime level; [L] of the levels that were solved.
+
+    Rewards are long-run averages: `values` are differential (relative) values, those of the start of an encounter
+    average 0. A world whose decisions have no consequences beyond their own reward has no need of one.
+    """
+
+    levels: Array  # [L] i32, ascending
+    average: Array  # [L] f32, reward per step of the best policy
+    rewards: Array  # [L, S, A] f32, expected reward of an action in a state
+    values: Array  # [L, S, A] f32, differential value of an action in a state
+    residual: Array  # [L] f32, largest |best value - average - V| of the optimality equation, in float64
+
+
+class Seen(NamedTuple):
+    """One step as an agent sees it: what a filter may learn from."""
+
+    observation: dict[str, Array]  # before the decision
+    action: Array  # [] i32
+    outcome: Outcome
+    following: dict[str, Array]  # observation after it
+    step: Array  # [] i32, number of the decision, from 0
+    level: Array  # [] i32, regime level in which it was made
+
+
+class Filter(Protocol):
+    """Infers what is hidden by Bayes, from what an agent sees, knowing the dynamics: the honest upper bound.
+
+    Acts by Q-MDP (Littman, Cassandra & Kaelbling 1995): the action with the best value on average over the belief.
+    Every method is pure and can be jitted, vmapped and scanned. `forgets` makes it the best reasoner without memory of
+    entities: the same filter that starts anew with every encounter.
+    """
+
+    def initial(self, observation: dict[str, Array], params: Any) -> Any:
+        """Belief at the first observation of an episode."""
+
+    def update(self, belief: Any, seen: Seen, params: Any) -> Any:
+        """Belief after a step."""
+
+    def values(self, belief: Any, observation: dict[str, Array], level: Array, params: Any) -> Array:
+        """[n_actions] f32: value of each action, averaged over the belief, under the regime `level` at hand."""
+
+
 class World(Protocol):
     """Pure dynamics. Every method can be jitted, vmapped over state, key and params, and scanned.
 
     A function that takes a key consumes it. Random decisions compare integer words with integer thresholds and rewards
     are integers divided once, so that single, vmapped and x64 runs agree bit for bit. Equal worlds trace to the same
-    code: what differs between them is in `params`, so that they can share compiled functions.
+    code: what differs between them is in `params`, so that they can share compiled functions, and so that the params of
+    equal worlds can be stacked and vmapped over.
     """
 
     def __hash__(self) -> int:
@@ -185,14 +246,60 @@ class World(Protocol):
     def step(self, state: Any, action: Array, key: Array, params: Any) -> tuple[Any, Outcome]:
         """One decision. `action` is [] i32 in [0, n_actions)."""
 
-    def expected_rewards(self, state: Any, params: Any) -> Array:
-        """[n_actions] f32: expected total reward of each action now, its delayed outcome included, all hidden known."""
+    def action_mask(self, state: Any, params: Any) -> Array:
+        """[n_actions] bool: False where an action is impossible now; taken anyway, it only costs its price."""
 
-    def oracle(self, state: Any, params: Any) -> Array:
-        """[] i32: best action when the hidden variables are known."""
+    def expected_rewards(self, state: Any, params: Any, solution: Solution | None) -> Array:
+        """[n_actions] f32: expected reward of each action itself, its delayed outcome included, all hidden known."""
+
+    def action_values(self, state: Any, params: Any, solution: Solution | None) -> Array:
+        """[n_actions] f32: value of each action, later consequences included, all hidden known."""
 
     def regime(self, state: Any, params: Any) -> Array:
         """[] f32 in [0, 1]: 0 = the first set of rules, 1 = the second, between = a mixture."""
 
     def audit(self, state: Any, params: Any) -> dict[str, Array]:
         """Facts for measurement, never for agents: [] i32 each, e.g. the sensitive group of the applicant at hand."""
+
+    def solve(self, params: Any) -> Solution | None:
+        """Exact values for the levels of the schedule; None where the expected reward is all there is. Not traced.
+
+        The same params give the same solution, which is kept: only the first call takes its time (seconds).
+        """
+
+    def filter(self, solution: Solution | None, *, forgets: bool = False) -> Filter:
+        """The filtering oracle."""
+
+
+@runtime_checkable
+class IntegerWorld(Protocol):
+    """A world whose dynamics are written once for arrays and for Python integers (`habitus.envs.arithmetic`).
+
+    `step(state, action, key, params)` is `advance` under `ARRAYS` with `n_step_halves` of `draws.halves(key, ...)` as
+    int32, and `observe` is `show` likewise; `tests/envs` hold both executors equal. Under `INTEGERS`, states and params
+    are the same pytrees with Python integers, bools and lists, and `advance` may reuse the lists of the given state.
+    """
+
+    @property
+    def n_step_halves(self) -> int:
+        """Random halves of a step, an even number; 0 for none."""
+
+    @property
+    def n_observe_halves(self) -> int:
+        """Random halves of an observation, an even number; 0 for none."""
+
+    def advance(
+        self, state: Any, action: Any, halves: Sequence[Any], params: Any, arithmetic: Arithmetic
+    ) -> tuple[Any, Outcome]:
+        """One decision; under `INTEGERS` the outcome has Python numbers, and lists for its feedback."""
+
+    def show(self, state: Any, halves: Sequence[Any], params: Any, arithmetic: Arithmetic) -> dict[str, Any]:
+        """Observation."""
+
+    def mask(self, state: Any, params: Any, arithmetic: Arithmetic) -> list[Any]:
+        """`action_mask` as a list, one condition per action; True where it does not depend on the state."""
+
+
+def oracle(world: World, state: Any, params: Any, solution: Solution | None) -> Array:
+    """[] i32: the best action when the hidden variables are known, the first of equals."""
+    return jnp.argmax(world.action_values(state, params, solution)).astype(jnp.int32)

@@ -17,11 +17,10 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .contract import NO_DECISION, Outcome, World
+from . import episode
+from .contract import NO_DECISION, Outcome, World, oracle
 
 Array = jax.Array
-
-KEY_WORDS = 2
 
 
 class Frame(NamedTuple):
@@ -45,7 +44,7 @@ class Frame(NamedTuple):
 class Compiled(NamedTuple):
     """Compiled calls of a world; `words` is the one vector, [size] i32."""
 
-    start: Callable[[NDArray[np.uint32], Any], Array]  # (KEY_WORDS of key data, params) -> words
+    start: Callable[[NDArray[np.uint32], Any], Array]  # (episode.KEY_WORDS of key data, params) -> words
     step: Callable[[Array, np.int32, Any], Array]  # (words, action, params) -> words
     frame: Callable[[Array], Frame]
     state: Callable[[Array], Any]
@@ -76,24 +75,25 @@ class _Layout(NamedTuple):
 def compiled(world: World) -> Compiled:
     """Compiled calls of a world; equal worlds get the same ones, whatever their parameters."""
     layout = _layout(world)
-    state_from = layout.n_integers + layout.n_floats + KEY_WORDS
+    state_from = layout.n_integers + layout.n_floats + episode.KEY_WORDS
 
-    def packed(state: Any, outcome: Outcome, regime: Array, next_key: Array, observe_key: Array, params: Any) -> Array:
-        frame = _frame_words(world, layout, state, outcome, regime, observe_key, params)
-        key_words = jax.lax.bitcast_convert_type(jax.random.key_data(next_key), jnp.int32)
-        return jnp.concatenate([*frame, key_words, *(_as_words(leaf) for leaf in jax.tree.leaves(state))])
+    def packed(
+        now: episode.Episode, outcome: Outcome, regime: Array, observation: dict[str, Array], params: Any
+    ) -> Array:
+        frame = _frame_words(world, layout, now.state, outcome, regime, observation, params)
+        key_words = jax.lax.bitcast_convert_type(jax.random.key_data(now.key), jnp.int32)
+        return jnp.concatenate([*frame, key_words, *(_as_words(leaf) for leaf in jax.tree.leaves(now.state))])
 
     def start(key_data: Array, params: Any) -> Array:
-        next_key, initial_key, observe_key = jax.random.split(jax.random.wrap_key_data(key_data), 3)
-        state = world.initial(initial_key, params)
-        return packed(state, _no_outcome(layout), world.regime(state, params), next_key, observe_key, params)
+        now, observation = episode.start(world, jax.random.wrap_key_data(key_data), params)
+        return packed(now, _no_outcome(layout), world.regime(now.state, params), observation, params)
 
     def step(words: Array, action: Array, params: Any) -> Array:
-        key_data = jax.lax.bitcast_convert_type(words[state_from - KEY_WORDS : state_from], jnp.uint32)
-        next_key, step_key, observe_key = jax.random.split(jax.random.wrap_key_data(key_data), 3)
-        before = _from_words(words[state_from:], layout.state)
-        state, outcome = world.step(before, action, step_key, params)
-        return packed(state, outcome, world.regime(before, params), next_key, observe_key, params)
+        key_data = jax.lax.bitcast_convert_type(words[state_from - episode.KEY_WORDS : state_from], jnp.uint32)
+        state = _from_words(words[state_from:], layout.state)
+        before = episode.Episode(jax.random.wrap_key_data(key_data), state)
+        now, outcome, observation = episode.step(world, before, action, params)
+        return packed(now, outcome, world.regime(state, params), observation, params)
 
     return Compiled(
         start=jax.jit(start),
@@ -105,12 +105,12 @@ def compiled(world: World) -> Compiled:
 
 
 def _layout(world: World) -> _Layout:
-    def episode(key_data: Array, params: Any) -> tuple[Any, Outcome, dict[str, Array]]:
+    def once(key_data: Array, params: Any) -> tuple[Any, Outcome, dict[str, Array]]:
         key = jax.random.wrap_key_data(key_data)
         state = world.initial(key, params)
         return state, world.step(state, jnp.zeros((), jnp.int32), key, params)[1], world.audit(state, params)
 
-    state, outcome, audit = jax.eval_shape(episode, np.zeros(KEY_WORDS, np.uint32), world.params)
+    state, outcome, audit = jax.eval_shape(once, np.zeros(episode.KEY_WORDS, np.uint32), world.params)
     return _Layout(
         codes=tuple(field.name for field in world.schema.fields if field.is_category),
         numbers=tuple(field.name for field in world.schema.fields if not field.is_category),
@@ -135,15 +135,21 @@ def _no_outcome(layout: _Layout) -> Outcome:
 
 
 def _frame_words(
-    world: World, layout: _Layout, state: Any, outcome: Outcome, regime: Array, observe_key: Array, params: Any
+    world: World,
+    layout: _Layout,
+    state: Any,
+    outcome: Outcome,
+    regime: Array,
+    observation: dict[str, Array],
+    params: Any,
 ) -> list[Array]:
     """Words of a frame, [n_integers + n_floats] i32 in parts, in the order that `_frame` reads."""
-    observation, audit = world.observe(state, observe_key, params), world.audit(state, params)
+    audit = world.audit(state, params)
     integers = [
         outcome.terminated,
         outcome.boundary,
         outcome.decision_id,
-        world.oracle(state, params),
+        oracle(world, state, params, None),
         *(observation[name] for name in layout.codes),
         *(outcome.signals[name] for name in layout.signals),
         *(audit[name] for name in layout.audit),
@@ -154,7 +160,7 @@ def _frame_words(
         regime,
         world.regime(state, params),
         *(observation[name] for name in layout.numbers),
-        world.expected_rewards(state, params),
+        world.expected_rewards(state, params, None),
         outcome.feedback_value,
     ]
     return [*(_as_words(part.astype(jnp.int32)) for part in integers), *map(_as_words, floats)]

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from .. import arguments, draws, pending, regimes
-from ..contract import STATUS_LABELS, FeedbackMode, Field, Outcome, Review, ScaledAction, Schema
+from ..contract import STATUS_LABELS, FeedbackMode, Field, Outcome, Review, ScaledAction, Schema, Solution
 from . import permutation
 from .applicants import HIDDEN, ApplicantTable
 from .terms import (
@@ -189,7 +189,11 @@ class TableCredit:
             pending=waiting,
         ), outcome
 
-    def expected_rewards(self, state: TableState, params: TableParams) -> Array:
+    def action_mask(self, state: TableState, params: TableParams) -> Array:
+        """[5] bool: no documents are requested where there are none left to show."""
+        return jnp.ones(len(ACTIONS), jnp.bool_).at[REQUEST_DOCUMENT].set(state.is_withheld)
+
+    def expected_rewards(self, state: TableState, params: TableParams, solution: Solution | None = None) -> Array:
         """[5] f32: expected total reward of each action, the recorded outcome known."""
         full = self._full(state, params)
         passed = jnp.where(params.bad[state.row], MILLI - params.reliability, params.reliability)
@@ -203,9 +207,12 @@ class TableCredit:
         expected = jnp.stack([by_action[action] for action in range(len(ACTIONS))])
         return jnp.divide(expected.astype(jnp.float32), jnp.float32(MONEY))
 
-    def oracle(self, state: TableState, params: TableParams) -> Array:
-        """[] i32: the action of greatest expected reward, the first of equals."""
-        return jnp.argmax(self.expected_rewards(state, params)).astype(jnp.int32)
+    def action_values(self, state: TableState, params: TableParams, solution: Solution | None = None) -> Array:
+        """[5] f32: the expected rewards; a decision changes nothing for those who come later."""
+        return self.expected_rewards(state, params)
+
+    def solve(self, params: TableParams) -> None:
+        """None: expected rewards are all there is."""
 
     def regime(self, state: TableState, params: TableParams) -> Array:
         """[] f32: regime of the coming decision."""

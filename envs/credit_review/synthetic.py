@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import draws, pending, regimes
-from ..contract import FeedbackMode, Field, Outcome, Schema
+from ..contract import FeedbackMode, Field, Outcome, Schema, Solution
 from . import synthetic_applicants as people
 from .terms import (
     ACTIONS,
@@ -167,7 +167,17 @@ class SyntheticCredit:
         )
         return SyntheticState(state.step + 1, known, following, waiting), outcome
 
-    def expected_rewards(self, state: SyntheticState, params: SyntheticParams) -> Array:
+    def action_mask(self, state: SyntheticState, params: SyntheticParams) -> Array:
+        """[5] bool: no documents are requested where there are none left to show."""
+        return (
+            jnp.ones(len(ACTIONS), jnp.bool_)
+            .at[REQUEST_DOCUMENT]
+            .set(state.application.documents == people.NOT_REQUESTED)
+        )
+
+    def expected_rewards(
+        self, state: SyntheticState, params: SyntheticParams, solution: Solution | None = None
+    ) -> Array:
         """[5] f32: expected total reward of each action, the applicant's own effect and documents known."""
         terms, chance = self._terms(state, params), self._chance(state, params)
         approve = _expected(terms.gain, terms.loss, terms.fine, chance)
@@ -182,9 +192,12 @@ class SyntheticCredit:
         expected = jnp.stack([by_action[action] for action in range(len(ACTIONS))])
         return jnp.divide(expected.astype(jnp.float32), jnp.float32(draws.CHANCE_ONE * MONEY))
 
-    def oracle(self, state: SyntheticState, params: SyntheticParams) -> Array:
-        """[] i32: the action of greatest expected reward, the first of equals."""
-        return jnp.argmax(self.expected_rewards(state, params)).astype(jnp.int32)
+    def action_values(self, state: SyntheticState, params: SyntheticParams, solution: Solution | None = None) -> Array:
+        """[5] f32: the expected rewards; a decision changes nothing for those who come later."""
+        return self.expected_rewards(state, params)
+
+    def solve(self, params: SyntheticParams) -> None:
+        """None: expected rewards are all there is."""
 
     def regime(self, state: SyntheticState, params: SyntheticParams) -> Array:
         """[] f32: regime of the coming decision."""

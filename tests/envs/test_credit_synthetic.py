@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus import envs
+from habitus.envs import contract
 from habitus.envs.credit_review import synthetic_applicants as people
 from habitus.envs.credit_review.terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
 
@@ -29,7 +30,7 @@ def mean_scores(n_steps, n_episodes):
         def step(state, key):
             action_key, step_key = jax.random.split(key)
             random = jax.random.randint(action_key, (), 0, N_ACTIONS, jnp.int32)
-            action = jnp.where(is_oracle, dynamics.oracle(state, params), random)
+            action = jnp.where(is_oracle, contract.oracle(dynamics, state, params, None), random)
             score = dynamics.expected_rewards(state, params)[action]
             return dynamics.step(state, action, step_key, params)[0], score
 

@@ -1,0 +1,46 @@
+"""How an episode spends its keys: the one order of draws that the scalar, the vector and the compiled rollout share.
+
+An episode begins with the key data that `key_data_of` takes from a seeded generator. Every call splits the key in
+three: one for the next call, one for the dynamics, one for the observation. For one seed all ways to run a world
+therefore show the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from .contract import Outcome, World
+
+Array = jax.Array
+
+KEY_WORDS = 2
+
+
+class Episode(NamedTuple):
+    """A running episode."""
+
+    key: Array  # [] key, of the next call
+    state: Any
+
+
+def key_data_of(generator: np.random.Generator) -> NDArray[np.uint32]:
+    """[KEY_WORDS] u32: key data of the next episode of a generator."""
+    return generator.integers(2**32, size=KEY_WORDS, dtype=np.uint32)
+
+
+def start(world: World, key: Array, params: Any) -> tuple[Episode, dict[str, Array]]:
+    """The first observation of the episode of a key; `key` is consumed."""
+    next_key, initial_key, observe_key = jax.random.split(key, 3)
+    state = world.initial(initial_key, params)
+    return Episode(next_key, state), world.observe(state, observe_key, params)
+
+
+def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Episode, Outcome, dict[str, Array]]:
+    """One decision: the episode after it, what it brought, and the next observation; `episode` is consumed."""
+    next_key, step_key, observe_key = jax.random.split(episode.key, 3)
+    state, outcome = world.step(episode.state, action, step_key, params)
+    return Episode(next_key, state), outcome, world.observe(state, observe_key, params)
