@@ -62,9 +62,9 @@ def arrivals(preset: Preset, capacity: int) -> Arrivals:
 
     Args:
         preset: `n` visitors, of whom visitor i comes with a weight of 1 / (1 + slope i); at an arrival the type is
-            drawn anew with probability `drift`; with probability `hot` the visitor is one of the last N_RECENT; otherwise one
-            who has stayed away for `gap` arrivals is preferred: the first such of N_CANDIDATES draws, or if there is
-            none the candidate who has been away longest.
+            drawn anew with probability `drift`; with probability `hot` the visitor is one of the last N_RECENT;
+            otherwise one who has stayed away for `gap` arrivals is preferred: the first such of N_CANDIDATES draws, or
+            if there is none the candidate who has been away longest.
         capacity: visitors that the state has room for, at least n.
     """
     weight = 1 / (1 + preset.slope * np.arange(preset.n))
