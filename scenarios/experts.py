@@ -6,17 +6,24 @@ import functools
 import importlib.resources
 from typing import Any
 
+from . import decision_list
+from .decision_list import DecisionList, DecisionListPolicy
 from .description import parse_rules
 from .encoding import DescribedTable
 from .rules import Policy, Scorecard, ScorecardPolicy
 
 _SYNTHETIC_RULES = "synthetic.yaml"
+_DECISION_LISTS = {"GameNPC": "game-npc.yaml", "CustomerService": "customer-service.yaml"}
 
 
 def policy_of(env: Any) -> Policy | None:
     """Compiled rules for an unwrapped environment, or None; see `habitus.scenarios.expert_policy`."""
     schema = getattr(env, "schema", None)
-    if schema is None or schema.world != "CreditReview":
+    world = getattr(schema, "world", None)
+    if schema is not None and world in _DECISION_LISTS:
+        file = _DECISION_LISTS[world]
+        return DecisionListPolicy(_decision_list(file), schema, file)
+    if schema is None or world != "CreditReview":
         return None
     table = getattr(env, "table", None)
     if table is None:
@@ -28,5 +35,13 @@ def policy_of(env: Any) -> Policy | None:
 
 @functools.cache
 def _synthetic_rules() -> Scorecard:
-    text = (importlib.resources.files(__package__) / "data" / _SYNTHETIC_RULES).read_text("utf-8")
-    return parse_rules(text, _SYNTHETIC_RULES)
+    return parse_rules(_text(_SYNTHETIC_RULES), _SYNTHETIC_RULES)
+
+
+@functools.cache
+def _decision_list(file: str) -> DecisionList:
+    return decision_list.parse(_text(file), file)
+
+
+def _text(file: str) -> str:
+    return (importlib.resources.files(__package__) / "data" / file).read_text("utf-8")
