@@ -1,0 +1,99 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from habitus import envs
+from habitus.envs import rollout as rollouts
+
+N_STEPS = 200
+
+
+@pytest.fixture
+def world():
+    return envs.CreditReviewEnv(regime="shift", horizon=N_STEPS).world
+
+
+def test_an_episode_equals_the_scalar_environment_of_its_seed(world):
+    env = envs.CreditReviewEnv(regime="shift", horizon=N_STEPS)
+    seeds = [3, 11]
+    trace = rollouts.rollout(
+        world, rollouts.RandomPlayer(5), rollouts.seeds_to_key_data(seeds), n_steps=N_STEPS, params=env.params
+    )
+    for episode, seed in enumerate(seeds):
+        env.reset(seed=seed)
+        for step, action in enumerate(np.asarray(trace.action[episode]).tolist()):
+            expected, level = env.expected_rewards()[action], env.regime_level()
+            _, reward, _, _, info = env.step(action)
+            shown = [np.asarray(part[episode, step]).item() for part in trace[1:5]]
+            assert shown == [reward, expected, info["boundary"], round(10 * level)]
+
+
+def test_a_player_does_not_disturb_the_world_and_draws_all_actions_alike(world):
+    key_data = rollouts.seeds_to_key_data(range(64))
+    random = rollouts.rollout(world, rollouts.RandomPlayer(5), key_data, n_steps=N_STEPS)
+    counts = np.bincount(np.asarray(random.action).ravel(), minlength=5)
+    mean = counts.sum() / 5
+    assert np.abs(counts - mean).max() < 5 * np.sqrt(mean)  # five standard errors
+    alone = rollouts.rollout(world, rollouts.RandomPlayer(5), key_data[5:6], n_steps=N_STEPS)
+    jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one[0], all_[5]), alone, random)
+
+
+def test_the_oracle_beats_the_best_fixed_action_and_the_random_one(world):
+    key_data = rollouts.seeds_to_key_data(range(32))
+    players = [rollouts.OraclePlayer(None), rollouts.FixedPlayer(1), rollouts.RandomPlayer(5)]
+    means = [float(rollouts.rollout(world, player, key_data, n_steps=N_STEPS).expected.mean()) for player in players]
+    assert means[0] > 0.2 > means[1] == 0 > -0.1 > means[2]
+
+
+def test_params_of_each_episode_equal_runs_of_their_own(world):
+    others = [envs.CreditReviewEnv(regime=regime, horizon=N_STEPS).params for regime in ("none", "shift", "drift")]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *others)
+    key_data = rollouts.seeds_to_key_data([1, 2, 3])
+    player = rollouts.RandomPlayer(5)
+    together = rollouts.rollout(world, player, key_data, n_steps=N_STEPS, params=stacked, per_episode_params=True)
+    for index, params in enumerate(others):
+        alone = rollouts.rollout(world, player, key_data[index : index + 1], n_steps=N_STEPS, params=params)
+        jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one[0], all_[index]), alone, together)  # noqa: B023
+    with pytest.raises(ValueError, match=r"`params.*regime_steps` must have a leading axis of 3 episodes"):
+        rollouts.rollout(world, player, key_data, n_steps=1, params=others[0], per_episode_params=True)
+
+
+class _Memory:
+    """Carries what it saw: the number of steps and the last action."""
+
+    def initial(self, observation, key):
+        return jnp.zeros(2, jnp.int32)
+
+    def act(self, carry, turn):
+        return carry[0] % 5, carry
+
+    def learn(self, carry, seen):
+        return jnp.stack([seen.step + 1, seen.action])
+
+
+def test_a_player_carries_what_it_learns(world):
+    trace = rollouts.rollout(world, _Memory(), rollouts.seeds_to_key_data([0, 1]), n_steps=12)
+    np.testing.assert_array_equal(trace.action, [np.arange(12) % 5] * 2)
+    np.testing.assert_array_equal(trace.carry, [[12, 11 % 5]] * 2)
+
+
+def test_seeds_and_equal_worlds_do_not_compile_again(world):
+    player = rollouts.RandomPlayer(5)
+    rollouts.rollout(world, player, rollouts.seeds_to_key_data([0]), n_steps=7)
+    before = rollouts._run._cache_size()
+    other = envs.CreditReviewEnv(regime="drift").world
+    rollouts.rollout(other, rollouts.RandomPlayer(5), rollouts.seeds_to_key_data([9]), n_steps=7)
+    assert rollouts._run._cache_size() == before
+    rollouts.rollout(other, rollouts.RandomPlayer(5), rollouts.seeds_to_key_data([9]), n_steps=8)
+    assert rollouts._run._cache_size() == before + 1
+
+
+def test_without_scores_nothing_is_expected(world):
+    trace = rollouts.rollout(world, rollouts.FixedPlayer(1), rollouts.seeds_to_key_data([0]), n_steps=3, scores=False)
+    assert np.isnan(trace.expected).all()
+
+
+@pytest.mark.parametrize("key_data", [np.zeros((0, 2)), np.zeros(2), np.zeros((3, 4))])
+def test_key_data_of_another_shape_is_refused(world, key_data):
+    with pytest.raises(ValueError, match=r"`key_data` must be \[N, 2\]"):
+        rollouts.rollout(world, rollouts.FixedPlayer(1), key_data, n_steps=3)
