@@ -11,6 +11,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
 from . import draws
 from .arithmetic import Arithmetic, Value, below, happens
@@ -68,7 +69,7 @@ def arrivals(preset: Preset, capacity: int) -> Arrivals:
         capacity: visitors that the state has room for, at least n.
     """
     weight = 1 / (1 + preset.slope * np.arange(preset.n))
-    stays, alias = _alias_table(weight / weight.sum())
+    stays, alias = alias_table(weight / weight.sum())
     spare = capacity - preset.n
     return Arrivals(
         n=jnp.asarray(preset.n, jnp.int32),
@@ -94,7 +95,7 @@ def nobody_yet(key: Array, how: Arrivals, n_types: int) -> Visitors:
     )
 
 
-def next_visitor(known: Visitors, how: Arrivals, halves: list[Value], arithmetic: Arithmetic) -> Value:
+def next_visitor(known: Visitors, how: Arrivals, halves: Value, arithmetic: Arithmetic) -> Value:
     """Index of the visitor who comes next; halves are the first N_HALVES - 2."""
     candidates = [_by_popularity(how, halves[2 * i], halves[2 * i + 1], arithmetic) for i in range(N_CANDIDATES)]
     chosen, away = candidates[-1], known.n_arrivals - arithmetic.take(known.last_arrival, candidates[-1])
@@ -111,7 +112,7 @@ def arrive(
     known: Visitors,
     how: Arrivals,
     visitor: Value,
-    halves: list[Value],
+    halves: Value,
     *,
     redraws_before: Value,
     n_types: int,
@@ -164,8 +165,8 @@ def _by_popularity(how: Arrivals, slot_half: Value, alias_half: Value, arithmeti
     return arithmetic.where(stays, slot, arithmetic.take(how.alias, slot))
 
 
-def _alias_table(chances: np.ndarray) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[type-arg]
-    """[n] thresholds and [n] aliases that reproduce [n] chances to within 1 / 65536 of a slot."""
+def alias_table(chances: NDArray[np.float64]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """[n] thresholds and [n] aliases that reproduce [n] chances, which sum to 1, to within 1 / 65536 of a slot."""
     n = len(chances)
     scaled, alias = chances * n, np.arange(n)
     small, large = [i for i in range(n) if scaled[i] < 1], [i for i in range(n) if scaled[i] >= 1]
