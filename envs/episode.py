@@ -32,15 +32,21 @@ def key_data_of(generator: np.random.Generator) -> NDArray[np.uint32]:
     return generator.integers(2**32, size=KEY_WORDS, dtype=np.uint32)
 
 
+def keys(key: Array) -> tuple[Array, Array, Array]:
+    """Keys of the next call, of the dynamics and of the observation of this one; `key` is consumed."""
+    next_key, dynamics_key, observe_key = jax.random.split(key, 3)
+    return next_key, dynamics_key, observe_key
+
+
 def start(world: World, key: Array, params: Any) -> tuple[Episode, dict[str, Array]]:
     """The first observation of the episode of a key; `key` is consumed."""
-    next_key, initial_key, observe_key = jax.random.split(key, 3)
+    next_key, initial_key, observe_key = keys(key)
     state = world.initial(initial_key, params)
     return Episode(next_key, state), world.observe(state, observe_key, params)
 
 
 def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Episode, Outcome, dict[str, Array]]:
     """One decision: the episode after it, what it brought, and the next observation; `episode` is consumed."""
-    next_key, step_key, observe_key = jax.random.split(episode.key, 3)
+    next_key, step_key, observe_key = keys(episode.key)
     state, outcome = world.step(episode.state, action, step_key, params)
     return Episode(next_key, state), outcome, world.observe(state, observe_key, params)

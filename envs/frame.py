@@ -1,16 +1,14 @@
-"""The compiled calls behind a scalar environment.
+"""The compiled calls behind a scalar environment of a world that is not written in integers.
 
-A call takes and returns one vector of 32-bit words: first what the environment shows (the frame: observation, outcome,
-expected rewards, oracle, audit), then the state of the world. Each array that crosses the border of a compiled call
-costs microseconds, more than all the arithmetic of a step; so only one does.
+A call takes and returns one vector of 32-bit words: first what the environment shows (the frame), then the key of the
+next call, then the state of the world.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
@@ -18,13 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import episode
-from .contract import NO_DECISION, Outcome, World, oracle
+from .contract import NO_DECISION, Outcome, World
+from .words import Layout, as_words, from_words, layout, no_outcome
 
 Array = jax.Array
 
 
 class Frame(NamedTuple):
-    """What a call shows. At the start of an episode the parts of an outcome are empty."""
+    """What a step shows. At the start of an episode the parts of an outcome are empty."""
 
     codes: list[int]  # observed categories, in the order of the schema
     numbers: list[float]  # observed numbers, in the order of the schema
@@ -34,11 +33,47 @@ class Frame(NamedTuple):
     decision_id: int
     feedback: list[tuple[int, float]]  # outcomes that arrived, oldest decision first
     signals: list[int]
+    mask: list[bool]  # whether an action is possible now
     regime: float  # in which the decision was made; at the start, that of the first decision
     coming_regime: float
-    expected_rewards: list[float]
-    oracle: int
-    audit: list[int]
+
+
+class Executor(Protocol):
+    """Runs one episode of a world at a time."""
+
+    def start(self, key_data: NDArray[np.uint32]) -> Frame:
+        """Begin the episode of a key."""
+
+    def step(self, action: int) -> Frame:
+        """One decision."""
+
+    @property
+    def words(self) -> Any:
+        """A vector that ends with the words of the state, for `words.measurement`."""
+
+
+class CompiledRun:
+    """`Executor` of any world: one compiled call a step."""
+
+    def __init__(self, world: World, params: Any) -> None:
+        self._compiled = compiled(world)
+        self._params = params
+        self._words: Any = None
+
+    def start(self, key_data: NDArray[np.uint32]) -> Frame:
+        """Begin the episode of a key."""
+        self._words = self._compiled.start(key_data, self._params)
+        return self._compiled.frame(self._words)
+
+    def step(self, action: int) -> Frame:
+        """One decision."""
+        self._words = self._compiled.step(self._words, np.int32(action), self._params)
+        return self._compiled.frame(self._words)
+
+    @property
+    def words(self) -> Any:
+        """Frame, key and state; on the device."""
+        return self._words
 
 
 class Compiled(NamedTuple):
@@ -47,50 +82,32 @@ class Compiled(NamedTuple):
     start: Callable[[NDArray[np.uint32], Any], Array]  # (episode.KEY_WORDS of key data, params) -> words
     step: Callable[[Array, np.int32, Any], Array]  # (words, action, params) -> words
     frame: Callable[[Array], Frame]
-    state: Callable[[Array], Any]
-    audit: tuple[str, ...]  # names of `Frame.audit`
-
-
-class _Layout(NamedTuple):
-    """How many words of the frame belong to what."""
-
-    codes: tuple[str, ...]
-    numbers: tuple[str, ...]
-    signals: tuple[str, ...]
-    audit: tuple[str, ...]
-    n_actions: int
-    n_slots: int
-    state: Any  # pytree of jax.ShapeDtypeStruct
-
-    @property
-    def n_integers(self) -> int:
-        return 4 + len(self.codes) + len(self.signals) + len(self.audit) + self.n_slots
-
-    @property
-    def n_floats(self) -> int:
-        return 3 + len(self.numbers) + self.n_actions + self.n_slots
 
 
 @functools.lru_cache(maxsize=32)
 def compiled(world: World) -> Compiled:
     """Compiled calls of a world; equal worlds get the same ones, whatever their parameters."""
-    layout = _layout(world)
-    state_from = layout.n_integers + layout.n_floats + episode.KEY_WORDS
+    parts = layout(world)
+    n_integers = 3 + len(parts.codes) + len(parts.signals) + parts.n_slots + parts.n_actions
+    n_floats = 3 + len(parts.numbers) + parts.n_slots
+    key_from = n_integers + n_floats
+    state_from = key_from + episode.KEY_WORDS
 
     def packed(
         now: episode.Episode, outcome: Outcome, regime: Array, observation: dict[str, Array], params: Any
     ) -> Array:
-        frame = _frame_words(world, layout, now.state, outcome, regime, observation, params)
+        mask = world.action_mask(now.state, params)
+        frame = _frame_words(parts, outcome, mask, (regime, world.regime(now.state, params)), observation)
         key_words = jax.lax.bitcast_convert_type(jax.random.key_data(now.key), jnp.int32)
-        return jnp.concatenate([*frame, key_words, *(_as_words(leaf) for leaf in jax.tree.leaves(now.state))])
+        return jnp.concatenate([*frame, key_words, *(as_words(leaf) for leaf in jax.tree.leaves(now.state))])
 
     def start(key_data: Array, params: Any) -> Array:
         now, observation = episode.start(world, jax.random.wrap_key_data(key_data), params)
-        return packed(now, _no_outcome(layout), world.regime(now.state, params), observation, params)
+        return packed(now, no_outcome(parts), world.regime(now.state, params), observation, params)
 
     def step(words: Array, action: Array, params: Any) -> Array:
-        key_data = jax.lax.bitcast_convert_type(words[state_from - episode.KEY_WORDS : state_from], jnp.uint32)
-        state = _from_words(words[state_from:], layout.state)
+        key_data = jax.lax.bitcast_convert_type(words[key_from:state_from], jnp.uint32)
+        state = from_words(words[state_from:], parts.state)
         before = episode.Episode(jax.random.wrap_key_data(key_data), state)
         now, outcome, observation = episode.step(world, before, action, params)
         return packed(now, outcome, world.regime(state, params), observation, params)
@@ -98,115 +115,45 @@ def compiled(world: World) -> Compiled:
     return Compiled(
         start=jax.jit(start),
         step=jax.jit(step),
-        frame=functools.partial(_frame, layout),
-        state=jax.jit(lambda words: _from_words(words[state_from:], layout.state)),
-        audit=layout.audit,
-    )
-
-
-def _layout(world: World) -> _Layout:
-    def once(key_data: Array, params: Any) -> tuple[Any, Outcome, dict[str, Array]]:
-        key = jax.random.wrap_key_data(key_data)
-        state = world.initial(key, params)
-        return state, world.step(state, jnp.zeros((), jnp.int32), key, params)[1], world.audit(state, params)
-
-    state, outcome, audit = jax.eval_shape(once, np.zeros(episode.KEY_WORDS, np.uint32), world.params)
-    return _Layout(
-        codes=tuple(field.name for field in world.schema.fields if field.is_category),
-        numbers=tuple(field.name for field in world.schema.fields if not field.is_category),
-        signals=tuple(signal.name for signal in world.schema.signals),
-        audit=tuple(audit),
-        n_actions=len(world.schema.actions),
-        n_slots=outcome.feedback_id.size,
-        state=state,
-    )
-
-
-def _no_outcome(layout: _Layout) -> Outcome:
-    return Outcome(
-        reward=jnp.zeros((), jnp.float32),
-        terminated=jnp.zeros((), jnp.bool_),
-        boundary=jnp.zeros((), jnp.bool_),
-        decision_id=jnp.full((), NO_DECISION, jnp.int32),
-        feedback_id=jnp.full(layout.n_slots, NO_DECISION, jnp.int32),
-        feedback_value=jnp.zeros(layout.n_slots, jnp.float32),
-        signals={name: jnp.zeros((), jnp.int32) for name in layout.signals},
+        frame=functools.partial(_frame, parts, n_integers, n_floats),
     )
 
 
 def _frame_words(
-    world: World,
-    layout: _Layout,
-    state: Any,
-    outcome: Outcome,
-    regime: Array,
-    observation: dict[str, Array],
-    params: Any,
+    parts: Layout, outcome: Outcome, mask: Array, regimes: tuple[Array, Array], observation: dict[str, Array]
 ) -> list[Array]:
     """Words of a frame, [n_integers + n_floats] i32 in parts, in the order that `_frame` reads."""
-    audit = world.audit(state, params)
     integers = [
         outcome.terminated,
         outcome.boundary,
         outcome.decision_id,
-        oracle(world, state, params, None),
-        *(observation[name] for name in layout.codes),
-        *(outcome.signals[name] for name in layout.signals),
-        *(audit[name] for name in layout.audit),
+        *(observation[name] for name in parts.codes),
+        *(outcome.signals[name] for name in parts.signals),
         outcome.feedback_id,
+        mask,
     ]
-    floats = [
-        outcome.reward,
-        regime,
-        world.regime(state, params),
-        *(observation[name] for name in layout.numbers),
-        world.expected_rewards(state, params, None),
-        outcome.feedback_value,
-    ]
-    return [*(_as_words(part.astype(jnp.int32)) for part in integers), *map(_as_words, floats)]
+    floats = [outcome.reward, *regimes, *(observation[name] for name in parts.numbers), outcome.feedback_value]
+    return [*(as_words(part.astype(jnp.int32)) for part in integers), *map(as_words, floats)]
 
 
-def _frame(layout: _Layout, words: Array) -> Frame:
-    numbers_from = layout.n_integers
-    shown = np.asarray(words)[: numbers_from + layout.n_floats]
-    terminated, boundary, decision_id, oracle, *integers = shown[:numbers_from].tolist()
-    reward, regime, coming_regime, *floats = shown[numbers_from:].view(np.float32).tolist()
-    signals_from = len(layout.codes)
-    audit_from = signals_from + len(layout.signals)
-    slots_from = audit_from + len(layout.audit)
-    expected_from = len(layout.numbers)
-    listed = zip(integers[slots_from:], floats[expected_from + layout.n_actions :], strict=True)
+def _frame(parts: Layout, n_integers: int, n_floats: int, words: Array) -> Frame:
+    shown = np.asarray(words)[: n_integers + n_floats]
+    terminated, boundary, decision_id, *integers = shown[:n_integers].tolist()
+    reward, regime, coming_regime, *floats = shown[n_integers:].view(np.float32).tolist()
+    signals_from = len(parts.codes)
+    slots_from = signals_from + len(parts.signals)
+    mask_from = slots_from + parts.n_slots
+    listed = zip(integers[slots_from:mask_from], floats[len(parts.numbers) :], strict=True)
     return Frame(
         codes=integers[:signals_from],
-        numbers=floats[:expected_from],
+        numbers=floats[: len(parts.numbers)],
         reward=reward,
         terminated=bool(terminated),
         boundary=bool(boundary),
         decision_id=decision_id,
         feedback=[(decision, value) for decision, value in listed if decision != NO_DECISION],
-        signals=integers[signals_from:audit_from],
+        signals=integers[signals_from:slots_from],
+        mask=[flag == 1 for flag in integers[mask_from:]],
         regime=regime,
         coming_regime=coming_regime,
-        expected_rewards=floats[expected_from : expected_from + layout.n_actions],
-        oracle=oracle,
-        audit=integers[audit_from:slots_from],
     )
-
-
-def _as_words(leaf: Array) -> Array:
-    """[leaf.size] i32: an array of 32-bit numbers or bools, flat."""
-    flat = jnp.ravel(leaf)
-    return flat.astype(jnp.int32) if flat.dtype == jnp.bool_ else jax.lax.bitcast_convert_type(flat, jnp.int32)
-
-
-def _from_words(words: Array, like: Any) -> Any:
-    """Inverse of `_as_words` for every leaf of a pytree; `like` has the shapes and types."""
-    shapes, tree = jax.tree.flatten(like)
-    leaves, at = [], 0
-    for shape in shapes:
-        size = math.prod(shape.shape)
-        leaf = words[at : at + size].reshape(shape.shape)
-        is_bool = shape.dtype == jnp.bool_
-        leaves.append(leaf != 0 if is_bool else jax.lax.bitcast_convert_type(leaf, shape.dtype))
-        at += size
-    return jax.tree.unflatten(tree, leaves)
