@@ -95,10 +95,11 @@ class Canvas:
             Pixels written.
         """
         shown = fitted(text, width, size, bold=bold)
+        if not shown:
+            return 0
         taken = fonts.width(shown, size, bold=bold)
         x += {"left": 0, "centre": (width - taken) // 2, "right": width - taken}[align]
-        if shown:
-            self.paste(fonts.mask(shown, size, bold=bold), x, y, colour)
+        self.paste(fonts.mask(shown, size, bold=bold), x, y, colour)
         return taken
 
     def lines(self, x: int, y: int, lines: Sequence[str], *, width: int, size: int = 14, colour: Colour = INK) -> None:
@@ -141,11 +142,11 @@ class Canvas:
         draw = ImageDraw.Draw(part)
 
         def y_of(value: float) -> float:
-            return 3 + (high - value) / span * (part.height - 7)
+            return 8 + (high - value) / span * (part.height - 16)
 
         draw.line((0, y_of(0.0), part.width, y_of(0.0)), LINE, 2)
-        step = (part.width - 5) / max(1, len(shown) - 1)
-        points = [(2 + step * number, y_of(value)) for number, value in enumerate(shown)]
+        step = (part.width - 16) / max(1, len(shown) - 1)
+        points = [(8 + step * number, y_of(value)) for number, value in enumerate(shown)]
         if len(points) > 1:
             draw.line(points, colour, 4, joint="curve")
         x, y = points[-1]

@@ -30,7 +30,7 @@ STAMPS: dict[str, tuple[str, Colour]] = {
     "approve_reduced": ("REDUCED", GREEN),
 }
 UNKNOWN = ("missing", "hidden")
-LEAST_HEIGHT = 26  # pixels of an entry of the form
+LEAST_HEIGHT = 24  # pixels of an entry of the form
 
 
 def paint(canvas: Canvas, scene: Scene) -> None:
@@ -58,8 +58,8 @@ def _form(canvas: Canvas, scene: Scene) -> None:
 
 
 def _entries(canvas: Canvas, box: Box, rows: list[tuple[str, str]]) -> None:
-    """Entries in two columns, in more where there are many; what does not fit is counted."""
-    columns = next((n for n in (2, 3) if -(-len(rows) // n) * LEAST_HEIGHT <= box.height), 4)
+    """Entries in two columns, in three where there are many; what does not fit is counted."""
+    columns = next((n for n in (2, 3) if -(-len(rows) // n) * LEAST_HEIGHT <= box.height), 3)
     n_rows = -(-len(rows) // columns)
     height = max(LEAST_HEIGHT, min(54, box.height // max(1, n_rows)))
     capacity = box.height // height * columns
@@ -76,7 +76,7 @@ def _entries(canvas: Canvas, box: Box, rows: list[tuple[str, str]]) -> None:
             canvas.text(x, y + 14, value, width=width, size=15, colour=colour, bold=value not in UNKNOWN)
             line = y + 36
         else:
-            half = width * 9 // 20
+            half = width if not value else width * 9 // 20
             canvas.text(x, y + 4, name, width=half - 4, size=11, colour=MUTED)
             canvas.text(x + half, y + 3, value, width=width - half, size=12, colour=colour, bold=value not in UNKNOWN)
             line = y + height - 4

@@ -120,19 +120,24 @@ def _ticket(canvas: Canvas, box: Box, scene: Scene) -> None:
 
 
 def _thread(canvas: Canvas, scene: Scene) -> None:
-    """The newest messages, from the bottom up, as many as there is room for."""
+    """The newest messages, as many as there is room for."""
     canvas.rounded(THREAD, blend(BLUE, WHITE, 0.06), outline=LINE)
-    y = THREAD.bottom - 10
+    fitting: list[tuple[Message, list[str], int]] = []
+    room = THREAD.height - 16
     for message in reversed(messages(scene)):
         lines = wrapped(_shown(message), BUBBLE - 24, SIZE, max_lines=MAX_LINES)
-        height = 30 if message.side == "end" else len(lines) * fonts.line_height(SIZE) + 34
-        if y - height < THREAD.top + 6:
+        height = 34 if message.side == "end" else len(lines) * fonts.line_height(SIZE) + 36
+        if height > room:
             break
+        fitting.append((message, lines, height))
+        room -= height
+    y = THREAD.top + 10  # a short thread begins at the top
+    for message, lines, height in reversed(fitting):
         if message.side == "end":
-            _end(canvas, y - height, message)
+            _end(canvas, y, message)
         else:
-            _bubble(canvas, y - height, message, lines)
-        y -= height + 4
+            _bubble(canvas, y, message, lines)
+        y += height
 
 
 def _shown(message: Message) -> str:
@@ -158,11 +163,12 @@ def _bubble(canvas: Canvas, top: int, message: Message, lines: list[str]) -> Non
         size=SIZE,
         colour=WHITE if is_agent else INK,
     )
+    note = "" if message.note == _shown(message) else message.note
     if is_agent:
-        panels.amount(canvas, box.right - 60, bottom, message.value, width=58, size=11)
-        canvas.text(box.right - 264, bottom, message.note, width=200, size=11, colour=MUTED, align="right")
+        panels.amount(canvas, box.right - 46, bottom + 1, message.value, width=42, size=11)
+        canvas.text(box.right - 252, bottom + 1, note, width=200, size=11, colour=MUTED, align="right")
     else:
-        canvas.text(box.left + 6, bottom, message.note, width=200, size=11, colour=message.colour)
+        canvas.text(box.left + 6, bottom + 1, note, width=200, size=11, colour=message.colour)
 
 
 def _end(canvas: Canvas, top: int, message: Message) -> None:

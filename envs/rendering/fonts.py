@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 from pathlib import Path
 
 from PIL import Image, ImageChops, ImageDraw, ImageFont
 
 Font = ImageFont.FreeTypeFont
 
+SCALE = 2  # letters are drawn twice as large and reduced: at small sizes whole pixels close the gaps between words
 NO_CHARACTER = "\U0010ffff"  # has no glyph in any font, so it shows what a font draws for a missing one
 CJK_FONTS = (
     "NotoSansCJK-Regular.ttc",
@@ -38,8 +40,8 @@ def can_show(text: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def width(text: str, size: int, *, bold: bool = False) -> int:
     """Pixels that a line of text takes."""
-    shown, font = _shown(text, size)
-    return int(font.getlength(shown)) + 1 + bold
+    shown, font = _shown(text, size * SCALE)
+    return math.ceil((font.getlength(shown) + bold * _stroke(size)) / SCALE)
 
 
 @functools.cache
@@ -51,13 +53,19 @@ def line_height(size: int) -> int:
 @functools.lru_cache(maxsize=8192)
 def mask(text: str, size: int, *, bold: bool = False) -> Image.Image:
     """A line of text as an 8-bit mask of `width` x `line_height` pixels."""
-    shown, font = _shown(text, size)
-    height = line_height(size)
-    image = Image.new("L", (max(1, width(text, size, bold=bold)), height))
-    baseline = round(height / 2 + 0.36 * size)  # capitals, .72 of the size high, stand in the middle of the line
-    ImageDraw.Draw(image).text((0, baseline), shown, 255, font, anchor="ls")
-    # Pillow brings no bold face: a second stroke beside the first
-    return ImageChops.lighter(image, ImageChops.offset(image, 1, 0)) if bold else image
+    shown, font = _shown(text, size * SCALE)
+    height = line_height(size) * SCALE
+    image = Image.new("L", (max(1, width(text, size, bold=bold)) * SCALE, height))
+    baseline = height / 2 + 0.36 * size * SCALE  # capitals, .72 of the size high, stand in the middle of the line
+    ImageDraw.Draw(image).text((0, round(baseline)), shown, 255, font, anchor="ls")
+    if bold:  # Pillow brings no bold face: a second stroke beside the first
+        image = ImageChops.lighter(image, ImageChops.offset(image, _stroke(size), 0))
+    return image.reduce(SCALE)
+
+
+def _stroke(size: int) -> int:
+    """Pixels, before the reduction, by which a bold stroke is wider."""
+    return 2 if size >= 17 else 1
 
 
 def _shown(text: str, size: int) -> tuple[str, Font]:

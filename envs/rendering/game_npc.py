@@ -29,7 +29,7 @@ MAP = Box(16, 56, 532, 336)
 GROUND = {"plain": (168, 199, 122), "forest": (104, 148, 92), "ruins": (188, 180, 164), "hills": (196, 172, 122)}
 GREY: Colour = (190, 190, 190)
 NPC_X = 100  # pixels from the left edge of the map
-GAP = {"close": 96, "near": 200, "far": 316}  # pixels between the fighters
+GAP = {"close": 122, "near": 212, "far": 316}  # pixels between the fighters
 FEET = 180  # pixels from the upper edge of the map
 RADIUS = 30
 MAX_HEALTH = 5
@@ -40,8 +40,8 @@ def paint(canvas: Canvas, scene: Scene) -> None:
     _map(canvas, scene)
     panels.actions(canvas, Box(16, 346, 532, 404), scene, columns=4)
     panels.money(canvas, Box(16, 414, 532, 496), scene)
-    _opponent(canvas, Box(544, 56, 784, 124), scene)
-    panels.log(canvas, Box(544, 134, 784, 496), scene)
+    _opponent(canvas, Box(544, 56, 784, 136), scene)
+    panels.log(canvas, Box(544, 146, 784, 496), scene)
 
 
 def _map(canvas: Canvas, scene: Scene) -> None:
@@ -56,17 +56,19 @@ def _map(canvas: Canvas, scene: Scene) -> None:
     last = scene.last
     goes_on = last is not None and not last.boundary  # else the last moves belong to an encounter that is over
     done = words(last.action) if last is not None and goes_on else ""
-    _fighter(canvas, npc_x, y, BLUE, "you", scene.label("npc_health"), said=done, hidden=False)
-    move = scene.label("last_move")
+    _fighter(canvas, npc_x, y, BLUE, "NPC", scene.label("npc_health"), below="you", said=done)
+    who = _player(scene)
+    move, hidden = scene.label("last_move"), scene.label("player_hidden") == "yes"
     _fighter(
         canvas,
         player_x,
         y,
         RED,
-        _player(scene),
+        "?" if who == "player" else who,
         scene.label("player_health"),
+        below="hidden" if hidden else "player",
         said="" if move == "none" else words(move),
-        hidden=scene.label("player_hidden") == "yes",
+        hidden=hidden,
     )
     _tag(canvas, MAP.right - 56, MAP.bottom - 28, terrain)
     if last is not None and last.boundary:
@@ -74,21 +76,29 @@ def _map(canvas: Canvas, scene: Scene) -> None:
 
 
 def _fighter(
-    canvas: Canvas, x: int, y: int, colour: Colour, name: str, health: str, *, said: str, hidden: bool
+    canvas: Canvas,
+    x: int,
+    y: int,
+    colour: Colour,
+    name: str,
+    health: str,
+    *,
+    below: str,
+    said: str,
+    hidden: bool = False,
 ) -> None:
-    """A token on its shadow, hearts above, the name below, the last move in a bubble; pale where it hides."""
+    """A token on its shadow, hearts above, who it is below, the last move in a bubble; pale where it hides."""
     opacity = 0.35 if hidden else 1.0
     canvas.paste(_shadow(RADIUS), x - RADIUS - 6, y + RADIUS - 9, (40, 50, 40))
     canvas.disc(x, y, RADIUS, WHITE, opacity=opacity)
     canvas.disc(x, y, RADIUS - 3, colour, opacity=opacity)
-    canvas.text(x - 24, y - 13, "?" if hidden else name[:4], width=48, size=18, colour=WHITE, bold=True, align="centre")
+    canvas.text(x - 25, y - 12, name, width=50, size=18, colour=WHITE, bold=True, align="centre")
     n = int(health) if health.isdigit() else 0
     heart = heart_mask(16)
     left = x - (MAX_HEALTH * 18 - 2) // 2
     canvas.rounded(Box(left - 5, y - 60, left + MAX_HEALTH * 18 + 3, y - 38), blend(NIGHT, WHITE, 0.85), radius=11)
     for number in range(MAX_HEALTH):
         canvas.paste(heart, left + 18 * number, y - 57, (226, 62, 70) if number < n else (86, 96, 112))
-    below = f"{name} hides" if hidden else name
     _tag(canvas, x, y + RADIUS + 8, below)
     if said:
         _bubble(canvas, x, y - 68, said)
@@ -130,10 +140,10 @@ def _opponent(canvas: Canvas, box: Box, scene: Scene) -> None:
     """Who the player is, and when he was here last."""
     inner = panels.framed(canvas, box, "opponent")
     seen = scene.label("last_seen")
-    canvas.disc(inner.left + 14, inner.top + 9, 12, RED)
-    canvas.text(inner.left + 36, inner.top - 12, _player(scene), width=inner.width - 36, size=18, bold=True)
+    canvas.disc(inner.left + 12, inner.top + 12, 11, RED)
+    canvas.text(inner.left + 34, inner.top, _player(scene), width=inner.width - 34, size=18, bold=True)
     said = "never met before" if seen == "never" else f"met {seen}" if seen else ""
-    canvas.text(inner.left + 36, inner.top + 12, said, width=inner.width - 36, size=13, colour=MUTED)
+    canvas.text(inner.left, inner.top + 26, said, width=inner.width, size=13, colour=MUTED)
 
 
 def _player(scene: Scene) -> str:

@@ -39,7 +39,12 @@ def card(canvas: Canvas, scene: Scene) -> None:
     if n_shown < len(rows):
         y = inner.top + n_shown * height
         canvas.text(inner.left, y, f"and {len(rows) - n_shown} more", width=inner.width, size=size, colour=MUTED)
-    panels.actions(canvas, Box(16, 448, 400, 496), scene, columns=max(4, -(-len(scene.schema.actions) // 2)))
+    panels.actions(
+        canvas,
+        Box(16, 448, 400, 496),
+        scene,
+        columns=4 if len(scene.schema.actions) <= 8 else 6 if len(scene.schema.actions) <= 18 else 12,
+    )
     has_outcomes = bool(scene.history.arrivals or scene.history.n_waiting)
     panels.log(canvas, Box(412, 60, 784, 230 if has_outcomes else 350), scene)
     if has_outcomes:

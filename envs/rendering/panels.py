@@ -19,6 +19,7 @@ from .canvas import (
     Canvas,
     Colour,
     blend,
+    fitted,
 )
 from .scene import Scene, words
 
@@ -53,6 +54,9 @@ def actions(canvas: Canvas, box: Box, scene: Scene, *, columns: int) -> None:
     gap = 6 if n_rows * 26 <= box.height else 3
     width, height = (box.width + gap) // columns - gap, (box.height + gap) // n_rows - gap
     size = max(7, min(13, height - 6))
+    names = [words(label) for label in labels]
+    if any(len(fitted(name, width - 8, size)) < min(6, len(name)) for name in names):  # too many to be told by name
+        names = [str(code) for code in range(len(labels))]
     for code, label in enumerate(labels):
         left, top = box.left + code % columns * (width + gap), box.top + code // columns * (height + gap)
         chip = Box(left, top, left + width, top + height)
@@ -61,7 +65,7 @@ def actions(canvas: Canvas, box: Box, scene: Scene, *, columns: int) -> None:
         canvas.rounded(chip, fill, radius=5, outline=BLUE if chosen else LINE)
         y = top + (height - fonts.line_height(size)) // 2
         colour = (BLUE if chosen else INK) if possible else FAINT
-        canvas.text(left + 4, y, words(label), width=width - 8, size=size, colour=colour, bold=chosen, align="centre")
+        canvas.text(left + 4, y, names[code], width=width - 8, size=size, colour=colour, bold=chosen, align="centre")
 
 
 def log(canvas: Canvas, box: Box, scene: Scene, *, title: str = "last decisions") -> None:
@@ -109,7 +113,9 @@ def money(canvas: Canvas, box: Box, scene: Scene) -> None:
     total = scene.history.total
     colour = colour_of(total)
     n_made = scene.history.n_made
-    said = f"{total:+.2f} after {n_made:,} decision{'s' * (n_made != 1)}"
+    said = f"{total:+.2f} after {n_made:,}"
+    if inner.width > 260:
+        said += f" decision{'s' * (n_made != 1)}"
     canvas.text(inner.left + 96, box.top + 5, said, width=inner.width - 96, size=13, colour=colour, align="right")
     canvas.curve(inner, [0.0, *scene.history.returns], BLUE)
 

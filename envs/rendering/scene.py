@@ -147,7 +147,8 @@ class Scene(NamedTuple):
             return words(self.label(field.name))
         if field.status is not None and (status := self.label(field.status)) != KNOWN:
             return status
-        return f"{float(np.ravel(self.history.observation[field.name])[0]):,.4g} {field.unit}".rstrip()
+        number = float(np.ravel(self.history.observation[field.name])[0])
+        return f"{f'{number:,.0f}' if abs(number) >= 1000 else f'{number:.4g}'} {field.unit}".rstrip()
 
     def is_possible(self, action: int) -> bool:
         """Whether `info["action_mask"]` allows an action; True where there is no mask."""

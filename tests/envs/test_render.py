@@ -50,7 +50,7 @@ def test_a_picture_has_ink_and_changes_with_the_case(make, kind):
         env.step(APPROVE)
     second = env.render()
     assert first.dtype == np.uint8
-    assert first.shape == second.shape == (500, 800, 3)
+    assert first.shape == second.shape == (512, 800, 3)
     assert 0.01 < (first < 128).mean() < 0.2
     assert (first != second).any()
     assert second.flags.writeable
