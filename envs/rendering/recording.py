@@ -57,7 +57,7 @@ def write_video(frames: Sequence[NDArray[np.uint8]], path: str | os.PathLike[str
         return write_gif(frames, path, fps=fps)
     checked = _checked(frames, fps)
     try:
-        from moviepy.video.io.ImageSequenceClip import ImageSequenceClip
+        from moviepy.video.io.ImageSequenceClip import ImageSequenceClip  # type: ignore[import-untyped]
     except ImportError as error:
         raise ImportError(
             "an MP4 needs moviepy: `pip install 'habitus[video]'`, or record a .gif, which needs nothing more."
