@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import shlex
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,13 +18,15 @@ import rich.markup
 import typer
 
 from .. import __version__
+from . import measure_cli, play_cli
+from .cli_errors import clear_errors, split
 from .errors import ExperimentError
 
 if TYPE_CHECKING:
     from .results import Results
     from .study import Study
 
-FAILED, WRONG_USE, INTERRUPTED = 1, 2, 130
+FAILED, INTERRUPTED = 1, 130
 SHOWN_FAILURES = 5
 
 app = typer.Typer(
@@ -73,7 +74,7 @@ def run(
     worlds: Annotated[str, typer.Option(metavar="A,B", help="Only these worlds, by label.")] = "",
 ) -> None:
     """Run a study: records, TensorBoard files, report.html. What is recorded already is not run again."""
-    with _clear_errors():
+    with clear_errors():
         from . import own_code, records, results, runner
         from . import study as study_module
 
@@ -83,7 +84,7 @@ def run(
         if out is not None and not out.strip():
             raise ExperimentError("`--out` must name a folder, got an empty text; `--out .` is the current folder.")
         loaded = study_module.load(study)
-        chosen = loaded.restricted(n_seeds=seeds, steps=steps, worlds=_split(worlds), agents=_split(agents))
+        chosen = loaded.restricted(n_seeds=seeds, steps=steps, worlds=split(worlds), agents=split(agents))
         folder = Path(out) if out is not None else Path("results") / loaded.name
         options = {
             "--out": folder,
@@ -131,7 +132,7 @@ def run(
 @app.command()
 def report(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Results of a study.")]) -> None:
     """Write report.html, the tables and the TensorBoard files of a study again, from its records."""
-    with _clear_errors():
+    with clear_errors():
         from . import own_code, results
 
         with own_code.importable(*results.code_folders(folder)):
@@ -147,7 +148,7 @@ def list_(
     ] = "",
 ) -> None:
     """List what there is to use."""
-    with _clear_errors():
+    with clear_errors():
         from . import listing
 
         for name in [kind] if kind else listing.KINDS:
@@ -169,7 +170,7 @@ def explain(
     step: Annotated[int | None, typer.Option(help="Step of the decision; default, the last.")] = None,
 ) -> None:
     """Explain one decision of a recorded run: it is run again up to there and compared with its record."""
-    with _clear_errors():
+    with clear_errors():
         from . import explain as explain_module
         from . import own_code, results
 
@@ -185,8 +186,8 @@ def explain(
         print(found.text)
 
 
-def _split(text: str) -> list[str]:
-    return [part.strip() for part in text.split(",") if part.strip()]
+for _command in (play_cli.play, *measure_cli.COMMANDS):
+    app.command()(_command)
 
 
 def _refuse_another(folder: Path, study: Study) -> None:
@@ -244,17 +245,3 @@ def _show(loaded: Results, page: Path) -> None:
     for warning in summary.warnings(loaded):
         console.print(f"[yellow]note[/]  {rich.markup.escape(warning)}", highlight=False, soft_wrap=True)
     console.print(f"report: {page}", highlight=False, soft_wrap=True)
-
-
-@contextlib.contextmanager
-def _clear_errors() -> Iterator[None]:
-    """A mistake of the user ends in one clear message and exit code 2, without a traceback."""
-    try:
-        yield
-    except ExperimentError as error:
-        typer.secho(f"error: {error}", fg="red", err=True)
-        raise typer.Exit(WRONG_USE) from None
-    except OSError as error:  # an unwritable folder, a full disk
-        place = f"{error.filename}: " if error.filename else ""
-        typer.secho(f"error: {place}{error.strerror or error}", fg="red", err=True)
-        raise typer.Exit(WRONG_USE) from None
