@@ -27,7 +27,8 @@ class Belief(NamedTuple):
     last_step: Array  # [capacity] i32, step at which each left last; visitors.NEVER before
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
 class StyleFilter:
     """Exact posterior of the styles (`contract.Filter`), acting by Q-MDP on the exact values.
 
@@ -43,19 +44,9 @@ class StyleFilter:
     """
 
     solution: Solution
-    capacity: int
-    n_styles: int
-    forgets: bool
-
-    def __eq__(self, other: object) -> bool:
-        """Equal filters trace to the same code; solutions are kept, so that identity is enough."""
-        if not isinstance(other, StyleFilter):
-            return NotImplemented
-        return self.solution is other.solution and self._static() == other._static()
-
-    def __hash__(self) -> int:
-        """Agrees with equality."""
-        return hash((id(self.solution), *self._static()))
+    capacity: int = dataclasses.field(metadata={"static": True})
+    n_styles: int = dataclasses.field(metadata={"static": True})
+    forgets: bool = dataclasses.field(metadata={"static": True})
 
     def initial(self, observation: dict[str, Array], params: Any) -> Belief:
         """Every player has every style alike."""
@@ -157,6 +148,3 @@ class StyleFilter:
 
     def _player(self, observation: dict[str, Array]) -> Array:
         return observation["player"] - 1 if "player" in observation else jnp.zeros((), jnp.int32)
-
-    def _static(self) -> tuple[int, int, bool]:
-        return self.capacity, self.n_styles, self.forgets
