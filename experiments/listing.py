@@ -9,7 +9,11 @@ from .. import WORLD_IDS, agents, scenarios
 from . import study, study_file
 from .errors import StudyError
 
-_WORLDS = {"habitus/CreditReview-v0": "decide on applicants whose outcome shows late, or never"}
+_WORLDS = {
+    "habitus/CreditReview-v0": "decide on applicants whose outcome shows late, or never",
+    "habitus/CustomerService-v0": "answer customers whose persona shows only over several tickets",
+    "habitus/GameNPC-v0": "fight or talk with players who return, each with a style of its own",
+}
 _AGENTS = {
     "random": "any action; score 0 by definition",
     "best_fixed": "always one action: `action`, or the best that a search on its own seed finds",
