@@ -5,11 +5,14 @@ One step draws all its words at once and splits them into halves of 16 bits; eac
 
 from __future__ import annotations
 
+import functools
 import statistics
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.extend.random import threefry2x32_p
 from numpy.typing import NDArray
 
 Array = jax.Array
@@ -42,6 +45,31 @@ NORMAL_TABLE = _normal_table()
 SIGMOID_TABLE = _sigmoid_table()
 
 
+@functools.cache
+def _words(n: int) -> Callable[[Array], Array]:
+    """`jax.random.bits(key, (n,))`; for many keys computed word by word, which is several times as fast.
+
+    A vmapped `bits` computes [keys, n] with the few words of a key side by side, too few for the vector units of a
+    processor. Here the keys are side by side.
+    """
+
+    @jax.custom_batching.custom_vmap
+    def words(key: Array) -> Array:
+        return jax.random.bits(key, (n,), jnp.uint32)
+
+    @words.def_vmap
+    def _(axis_size: int, in_batched: list[bool], keys: Array) -> tuple[Array, bool]:
+        if n == 0 or not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
+            return jax.vmap(lambda key: jax.random.bits(key, (n,), jnp.uint32))(keys), True
+        data, shape = jax.random.key_data(keys), (n, axis_size)
+        count = jax.lax.broadcasted_iota(jnp.uint32, shape, 0)
+        first, second = (jnp.broadcast_to(data[:, i], shape) for i in range(2))
+        one, other = threefry2x32_p.bind(first, second, jnp.zeros(shape, jnp.uint32), count)  # type: ignore[no-untyped-call]
+        return (one ^ other).T, True
+
+    return words
+
+
 def halves(key: Array, shape: tuple[int, ...]) -> Array:
     """Words of 16 random bits.
 
@@ -52,7 +80,8 @@ def halves(key: Array, shape: tuple[int, ...]) -> Array:
     Returns:
         u32, each in [0, 65536).
     """
-    words = jax.random.bits(key, (*shape[:-1], shape[-1] // 2), jnp.uint32)
+    n_words = shape[-1] // 2
+    words = _words(n_words)(key) if len(shape) == 1 else jax.random.bits(key, (*shape[:-1], n_words), jnp.uint32)
     return jnp.concatenate([words >> HALF_BITS, words & (HALF_ONE - 1)], axis=-1)
 
 

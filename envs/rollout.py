@@ -162,19 +162,18 @@ def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution:
         )
         action, carry = acting.act(carry, turn)
         action = action.astype(jnp.int32)
-        expected = jnp.float32(jnp.nan)
-        if code.scores:
-            expected = world.expected_rewards(now.state, params, solution)[action]
+        scores = (world.expected_rewards(now.state, params, solution)[action],) if code.scores else ()
         now, outcome, following = episode.step(world, now, action, params)
         carry = acting.learn(carry, Seen(observation, action, outcome, following, step, level))
-        return (now, following, carry, player_key), (action, outcome.reward, expected, outcome.boundary, level)
+        return (now, following, carry, player_key), (action, outcome.reward, outcome.boundary, level, *scores)
 
     axis = 0 if code.per_episode_params else None
     advance_all = jax.vmap(advance, in_axes=(0, None, axis), out_axes=0)
     running = jax.vmap(begin, in_axes=(0, axis))(key_data, params)
     steps = jnp.arange(code.n_steps, dtype=jnp.int32)
     last, notes = jax.lax.scan(lambda running, step: advance_all(running, step, params), running, steps)
-    action, reward, expected, boundary, level = (jnp.swapaxes(note, 0, 1) for note in notes)
+    action, reward, boundary, level, *scores = (jnp.swapaxes(note, 0, 1) for note in notes)
+    expected = scores[0] if scores else jnp.full_like(reward, jnp.nan)
     return Trace(action, reward, expected, boundary, level, carry=last[2])
 
 

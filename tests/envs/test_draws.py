@@ -49,3 +49,15 @@ def test_halves_are_uniform_words_of_sixteen_bits():
     assert halves.max() < N
     # mean of 24,000 uniform values: standard error 65536 / sqrt(12 x 24000) = 122; 4.5 of it is passed once in 150,000
     assert abs(halves.mean() - (N - 1) / 2) < 4.5 * 122
+
+
+@pytest.mark.parametrize("n", [0, 2, 18])
+def test_halves_of_many_keys_are_those_of_each_key(n):
+    keys = jax.random.split(jax.random.key(3), 50)
+
+    def of_one(key):
+        return draws.halves(key, (n,))
+
+    each = np.stack([of_one(key) for key in keys])
+    np.testing.assert_array_equal(jax.jit(jax.vmap(of_one))(keys), each)
+    np.testing.assert_array_equal(jax.vmap(jax.vmap(of_one))(keys.reshape(5, 10)).reshape(50, n), each)

@@ -54,7 +54,7 @@ def test_params_of_each_episode_equal_runs_of_their_own(world):
     for index, params in enumerate(others):
         alone = rollouts.rollout(world, player, key_data[index : index + 1], n_steps=N_STEPS, params=params)
         jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one[0], all_[index]), alone, together)  # noqa: B023
-    with pytest.raises(ValueError, match=r"`params.*regime_steps` must have a leading axis of 3 episodes"):
+    with pytest.raises(ValueError, match=r"`params.*` must have a leading axis of 3 episodes"):
         rollouts.rollout(world, player, key_data, n_steps=1, params=others[0], per_episode_params=True)
 
 
