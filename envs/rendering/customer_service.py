@@ -45,7 +45,7 @@ class Message(NamedTuple):
     Attributes:
         side: "customer", "agent", or "end" of a ticket.
         text: what is said.
-        note: small print below: a mood, a reward, how a ticket ended.
+        note: small print beside it: a mood, a reward, how a ticket ended.
         colour: of the mood.
         value: reward, of an entry of the agent or of an end.
         stars: of the survey, 0 for none.
@@ -126,7 +126,7 @@ def _thread(canvas: Canvas, scene: Scene) -> None:
     room = THREAD.height - 16
     for message in reversed(messages(scene)):
         lines = wrapped(_shown(message), BUBBLE - 24, SIZE, max_lines=MAX_LINES)
-        height = 34 if message.side == "end" else len(lines) * fonts.line_height(SIZE) + 36
+        height = 34 if message.side == "end" else len(lines) * fonts.line_height(SIZE) + 20
         if height > room:
             break
         fitting.append((message, lines, height))
@@ -164,11 +164,12 @@ def _bubble(canvas: Canvas, top: int, message: Message, lines: list[str]) -> Non
         colour=WHITE if is_agent else INK,
     )
     note = "" if message.note == _shown(message) else message.note
+    y, beside = (top + bottom) // 2 - 8, THREAD.width - 24 - width - 8  # small print stands in the free part of the row
     if is_agent:
-        panels.amount(canvas, box.right - 46, bottom + 1, message.value, width=42, size=11)
-        canvas.text(box.right - 252, bottom + 1, note, width=200, size=11, colour=MUTED, align="right")
+        panels.amount(canvas, box.left - 50, y, message.value, width=42, size=12)
+        canvas.text(box.left - 8 - beside, y, note, width=beside - 52, size=12, colour=MUTED, align="right")
     else:
-        canvas.text(box.left + 6, bottom + 1, note, width=200, size=11, colour=message.colour)
+        canvas.text(box.right + 8, y, note, width=beside, size=12, colour=message.colour)
 
 
 def _end(canvas: Canvas, top: int, message: Message) -> None:
