@@ -14,9 +14,22 @@ from .errors import RulesError, TableError
 if TYPE_CHECKING:
     import gymnasium
 
+    from ..envs import WorldEnv, WorldVectorEnv
     from ..envs.credit_review.applicants import ApplicantTable
 
-__all__ = ["APPLICANTS", "RulesError", "TableError", "credit_review", "expert_policy", "load_applicants"]
+__all__ = [
+    "APPLICANTS",
+    "RulesError",
+    "TableError",
+    "credit_review",
+    "credit_review_vector",
+    "customer_service",
+    "customer_service_vector",
+    "expert_policy",
+    "game_npc",
+    "game_npc_vector",
+    "load_applicants",
+]
 
 APPLICANTS = ("synthetic", "spanish", "lending_club", "hmda")
 """Names that `applicants` takes beside the path of a CSV file."""
@@ -29,9 +42,7 @@ def load_applicants(name_or_path: str | os.PathLike[str]) -> ApplicantTable:
     return tables.load_applicants(name_or_path)
 
 
-def credit_review(
-    applicants: str | os.PathLike[str] | ApplicantTable = "synthetic", **kwargs: Any
-) -> gymnasium.Env[Any, Any]:
+def credit_review(applicants: str | os.PathLike[str] | ApplicantTable = "synthetic", **kwargs: Any) -> WorldEnv:
     """Entry point of `habitus/CreditReview-v0`.
 
     Args:
@@ -53,6 +64,66 @@ def credit_review(
     if isinstance(applicants, str | os.PathLike) and applicants != "synthetic":
         applicants = load_applicants(applicants)
     return envs.CreditReviewEnv(applicants=applicants, **kwargs)
+
+
+def game_npc(**kwargs: Any) -> WorldEnv:
+    """Entry point of `habitus/GameNPC-v0`; takes the arguments of `habitus.envs.GameNPCEnv`."""
+    from .. import envs
+
+    return envs.GameNPCEnv(**kwargs)
+
+
+def customer_service(text: str | None = None, **kwargs: Any) -> WorldEnv:
+    """Entry point of `habitus/CustomerService-v0`.
+
+    Args:
+        text: language of `info["text"]`, what the customer writes and what is answered: "en", "zh", or None for no
+            text.
+        **kwargs: arguments of `habitus.envs.CustomerServiceEnv`.
+
+    Raises:
+        ValueError: `text` is no known language, or another argument is wrong.
+    """
+    from .. import envs
+
+    if text is not None:
+        from . import service_texts
+
+        kwargs["narrate"] = service_texts.narrator(text)
+    return envs.CustomerServiceEnv(**kwargs)
+
+
+def credit_review_vector(num_envs: int = 1, **kwargs: Any) -> WorldVectorEnv:
+    """Vector entry point of `habitus/CreditReview-v0`; see `habitus.envs.WorldVectorEnv`.
+
+    Args:
+        num_envs: number of sub-environments.
+        **kwargs: arguments of `credit_review`, and `autoreset_mode`, `params` and `per_env_params` of the vector
+            environment.
+    """
+    return _vector(credit_review, num_envs, kwargs)
+
+
+def game_npc_vector(num_envs: int = 1, **kwargs: Any) -> WorldVectorEnv:
+    """Vector entry point of `habitus/GameNPC-v0`; arguments as in `credit_review_vector`."""
+    return _vector(game_npc, num_envs, kwargs)
+
+
+def customer_service_vector(num_envs: int = 1, **kwargs: Any) -> WorldVectorEnv:
+    """Vector entry point of `habitus/CustomerService-v0`; arguments as in `credit_review_vector`."""
+    return _vector(customer_service, num_envs, kwargs)
+
+
+def _vector(make: Callable[..., WorldEnv], num_envs: int, kwargs: dict[str, Any]) -> WorldVectorEnv:
+    """The vector environment of a scalar one, which checks the arguments both have."""
+    from .. import envs
+
+    own = {name: kwargs.pop(name) for name in ("autoreset_mode", "params", "per_env_params") if name in kwargs}
+    render_mode = kwargs.pop("render_mode", None)
+    env = make(**kwargs)
+    return envs.WorldVectorEnv(
+        env.world, num_envs, horizon=env.horizon, narrate=env.narrate, render_mode=render_mode, **own
+    )
 
 
 def expert_policy(env: gymnasium.Env[Any, Any]) -> Callable[[Any], int] | None:

@@ -1,0 +1,416 @@
+"""Many copies of a world as one `gymnasium.vector.VectorEnv`: one compiled step for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import jax
+import numpy as np
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import ArrayLike, NDArray
+
+from . import arguments
+from .adapter import DEFAULT_HORIZON, MAX_HORIZON, Info, Narrate, Observation, checked_params, observation_space
+from .contract import Schema, Solution, World
+from .episode import KEY_WORDS, key_data_of
+from .vector_calls import Block, Running, calls, nothing_running
+from .words import layout
+
+RESET_MASK = "reset_mask"
+
+
+class WorldVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
+    """N episodes of a world, stepped together.
+
+    For one seed it shows the same bytes as `gymnasium.vector.SyncVectorEnv` over N scalar environments, in every
+    autoreset mode: sub-environment i is seeded with seed + i, and its later episodes continue its own stream. The state
+    stays on the device; a step is one compiled call, whatever the number of environments.
+
+    ## Observations and infos
+    `Dict` of arrays, one per field: [N] i64 codes, [N, 1] f32 numbers. Every key of `infos` has a mask `_key` beside
+    it, as in Gymnasium's own vector environments:
+
+    | Key | Type | |
+    | --- | --- | --- |
+    | `decision_id` | [N] i64 | -1 where nothing of the decision is delayed |
+    | `feedback_id`, `feedback_value` | [N, M] i32, f32 | delayed outcomes that arrived, oldest first; -1 and 0 in \
+empty slots. The scalar environment has the same as a list `feedback` of pairs |
+    | `boundary` | [N] bool | an encounter (a ticket, an application) ended |
+    | `regime` | [N] f64 | in which the action was taken |
+    | `action_mask` | [N, n_actions] bool | of the next decision |
+    | each signal | [N] object | label |
+    | `text` | dict of [N] object | with `narrate` only |
+    | `final_obs`, `final_info` | [N] object, dict | SAME_STEP only, where an episode ended |
+
+    ## Autoreset
+    `autoreset_mode` is NEXT_STEP (default; the step after the end resets, ignores the action and pays 0), SAME_STEP
+    (the observation is already that of the new episode, the last one is in `infos["final_obs"]`), or DISABLED (the user
+    resets with `reset(options={"reset_mask": [N] bool})`).
+
+    ## Wrappers
+    Those of `gymnasium.wrappers.vector` work. `NormalizeObservation` needs a Box: wrap
+    `NormalizeObservation(FlattenObservation(env))`. stable-baselines3 takes
+    `habitus.agents.sb3_vec_env.GymnasiumVecEnv` over SAME_STEP.
+
+    ## Parameters
+    With `per_env_params` every leaf of `params` has a leading axis [N], so that one call runs a sweep over
+    difficulties, schedules or opponents of equal worlds (see `capacity`):
+    `params=jax.tree.map(lambda *leaves: jnp.stack(leaves), easy.params, medium.params, hard.params)`.
+
+    Measurement, as in the scalar environment and never for agents: `state`, `solution`, `expected_rewards()`,
+    `action_values()`, `oracle_actions()`, `audit()`, `regime_levels()`.
+
+    Args:
+        world: the dynamics; equal worlds share one compiled step.
+        num_envs: number of sub-environments.
+        horizon: steps after which an episode is truncated.
+        autoreset_mode: an `AutoresetMode` or its value.
+        params: parameters in place of `world.params`.
+        per_env_params: whether `params` has an entry per sub-environment.
+        narrate: makes `infos["text"]`, one sub-environment after another, which takes its time.
+        render_mode: None; pictures are made by the scalar environment.
+
+    Raises:
+        TypeError, ValueError: an argument is wrong; the message names it, for `params` with its leaf.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": [], "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
+
+    def __init__(
+        self,
+        world: World,
+        num_envs: int = 1,
+        *,
+        horizon: int = DEFAULT_HORIZON,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
+        params: Any = None,
+        per_env_params: bool = False,
+        narrate: Narrate | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        if render_mode is not None:
+            raise ValueError(
+                f"`render_mode` must be None for a vector environment, got {render_mode!r}; give "
+                'vectorization_mode="sync" to `gymnasium.make_vec` to render.'
+            )
+        self.num_envs = arguments.whole_number("num_envs", num_envs, 1, 2**24)
+        self.horizon = arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
+        modes = tuple(mode.value for mode in AutoresetMode)
+        mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
+        self.autoreset_mode = AutoresetMode(arguments.choice("autoreset_mode", mode, modes))
+        self.metadata = type(self).metadata | {"autoreset_mode": self.autoreset_mode}
+        self.world = world
+        self.schema: Schema = world.schema
+        self.per_env_params = arguments.switch("per_env_params", per_env_params)
+        self.params = checked_params(world, params, self.num_envs if per_env_params else None)
+        self.narrate = narrate
+        self.render_mode = None
+        self.single_observation_space = observation_space(self.schema)
+        self.single_action_space = gymnasium.spaces.Discrete(len(self.schema.actions))
+        self.observation_space = batch_space(self.single_observation_space, self.num_envs)
+        self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._n_actions = len(self.schema.actions)
+        self._parts = layout(world)
+        self._calls = calls(world, self.per_env_params)
+        self._labels = [np.array(signal.labels, object) for signal in self.schema.signals]
+        self._generators: list[np.random.Generator] = []
+        self._seeds: list[int] = []
+        self._running: Running | None = None
+        self._block: Block | None = None  # what was shown last
+        self._steps = np.zeros(self.num_envs, np.int64)
+        self._ended = np.zeros(self.num_envs, np.bool_)
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, Info]:
+        """Start episodes.
+
+        Args:
+            seed: sub-environment i gets seed + i, or the i-th of a list; None continues each one's stream.
+            options: `reset_mask`, [N] bool array, resets only the sub-environments where it is True.
+
+        Returns:
+            Observations of all sub-environments, infos of those that were reset.
+
+        Raises:
+            TypeError, ValueError: the seed or the mask does not fit.
+            gymnasium.error.ResetNeeded: a mask leaves out a sub-environment that was never reset.
+        """
+        mask = self._reset_mask(options)
+        self._seed(seed, mask)
+        block = self._restart(mask)
+        self._block = block
+        infos = self._infos(block)
+        if self.narrate is not None:
+            self._narrate(infos, [None] * self.num_envs, block)
+        return self._observations(block), infos if mask.all() else _only(infos, mask)
+
+    def step(
+        self, actions: ArrayLike
+    ) -> tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], Info]:
+        """One decision of every sub-environment.
+
+        Args:
+            actions: [N] whole numbers in [0, n_actions).
+
+        Returns:
+            Observations, [N] f64 rewards, [N] bool terminated and truncated, infos.
+
+        Raises:
+            ValueError: the actions have another shape or are none of the actions.
+            gymnasium.error.ResetNeeded: before the first `reset`, or, with DISABLED, where an episode has ended.
+        """
+        if self._running is None or self._block is None:
+            raise gymnasium.error.ResetNeeded("`step` needs running episodes; call `reset` first.")
+        chosen = self._checked(actions)
+        resetting = self._ended if self._ended.any() else None
+        if resetting is not None and self.autoreset_mode is AutoresetMode.DISABLED:
+            raise gymnasium.error.ResetNeeded(
+                f"`step` needs running episodes, but those of {np.flatnonzero(resetting).tolist()} have ended; call "
+                f'`reset(options={{"{RESET_MASK}": ...}})`.'
+            )
+        before = self._block
+        self._running, words = self._calls.step(self._running, chosen, self.params)
+        block = Block(*map(np.asarray, words))
+        self._steps += 1
+        rewards = block.floats[0].astype(np.float64)
+        terminated = block.integers[-1] != 0
+        truncated = self._steps >= self.horizon
+        if resetting is not None:
+            self._block = block
+            block = self._restart(resetting)
+            rewards[resetting] = 0.0
+            terminated[resetting] = truncated[resetting] = False
+        self._ended = terminated | truncated
+        infos = self._infos(block)
+        if self.narrate is not None:
+            actions_seen = [None if resetting is not None and resetting[i] else int(chosen[i]) for i in self._indices]
+            self._narrate(infos, actions_seen, block, before)
+        if self.autoreset_mode is AutoresetMode.SAME_STEP and self._ended.any():
+            block, infos = self._restarted(block, infos)
+        self._block = block
+        return self._observations(block), rewards, terminated, truncated, infos
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """[N, n_actions] bool: False where an action is impossible now; taken anyway, it only costs its price."""
+        return np.array(self._shown().mask)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """What the attribute `name`, or the method of that name, has for each sub-environment."""
+        found = getattr(self, name)
+        found = found(*args, **kwargs) if callable(found) else found
+        if isinstance(found, dict) and all(isinstance(part, np.ndarray) for part in found.values()):
+            return tuple({key: part[i] for key, part in found.items()} for i in self._indices)
+        has_rows = isinstance(found, np.ndarray | tuple) and len(found) == self.num_envs
+        return tuple(found) if has_rows else (found,) * self.num_envs
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """The attribute `name` of each sub-environment."""
+        return self.call(name)
+
+    @property
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override, misc]  # as SyncVectorEnv's
+        """Generators of the sub-environments."""
+        self._need_generators()
+        return tuple(self._generators)
+
+    @property
+    def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
+        """Seeds of the sub-environments."""
+        self._need_generators()
+        return tuple(self._seeds)
+
+    @property
+    def state(self) -> Any:
+        """States of the world before the coming decisions: its pytree with a leading axis [N]."""
+        self._shown()
+        return self._calls.state(self._running)
+
+    @property
+    def solution(self) -> Solution | None:
+        """Exact values of the world under these params; with `per_env_params` those of the first sub-environment."""
+        return self.world.solve(jax.tree.map(lambda leaf: leaf[0], self.params) if self.per_env_params else self.params)
+
+    def expected_rewards(self) -> NDArray[np.float64]:
+        """[N, n_actions] f64: expected total reward of each action now, all hidden known."""
+        return self._facts()[0]
+
+    def action_values(self) -> NDArray[np.float64]:
+        """[N, n_actions] f64: value of each action, later consequences included, all hidden known."""
+        return self._facts()[1]
+
+    def oracle_actions(self) -> NDArray[np.int64]:
+        """[N] i64: the action of greatest value with all hidden known, the first of equals."""
+        best: NDArray[np.int64] = np.argmax(self._facts()[1], axis=1).astype(np.int64)
+        return best
+
+    def audit(self) -> dict[str, NDArray[np.int64]]:
+        """[N] i64 each: facts of the cases at hand for measurement."""
+        return self._facts()[2]
+
+    def regime_levels(self) -> NDArray[np.float64]:
+        """[N] f64: regime of the coming decisions."""
+        levels: NDArray[np.float64] = self._facts()[3]
+        return levels
+
+    @property
+    def _indices(self) -> range:
+        return range(self.num_envs)
+
+    def _facts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray[np.int64]], Any]:
+        self._shown()
+        expected, values, audit, regimes = self._calls.facts(self._running, self.params, self.solution)
+        wide = {name: np.asarray(part).astype(np.int64) for name, part in audit.items()}
+        floats = [np.asarray(part).astype(np.float64) for part in (expected, values, regimes)]
+        return floats[0], floats[1], wide, floats[2]
+
+    def _shown(self) -> Block:
+        if self._block is None:
+            raise gymnasium.error.ResetNeeded("the environment has no cases at hand; call `reset` first.")
+        return self._block
+
+    def _checked(self, actions: ArrayLike) -> NDArray[np.int32]:
+        chosen = np.asarray(actions)
+        fits = chosen.shape == (self.num_envs,) and chosen.dtype.kind in "iu"
+        if not fits or chosen.min() < 0 or chosen.max() >= self._n_actions:
+            known = ", ".join(f"{code} = {label}" for code, label in enumerate(self.schema.actions))
+            raise ValueError(f"`actions` must be {self.num_envs} whole numbers of {known}; got {actions!r}.")
+        return chosen.astype(np.int32)
+
+    def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
+        if options is None or RESET_MASK not in options:
+            return np.ones(self.num_envs, np.bool_)
+        mask = options[RESET_MASK]
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise TypeError(f"`options[{RESET_MASK!r}]` must be an array of bool, got {mask!r}.")
+        if mask.shape != (self.num_envs,) or not mask.any():
+            raise ValueError(
+                f"`options[{RESET_MASK!r}]` must have shape ({self.num_envs},) and at least one True, got {mask!r}."
+            )
+        if self._block is None and not mask.all():
+            raise gymnasium.error.ResetNeeded("the first `reset` must be of all sub-environments.")
+        return mask.copy()
+
+    def _seed(self, seed: int | Sequence[int | None] | None, mask: NDArray[np.bool_]) -> None:
+        self._need_generators(seeded=seed is not None)
+        if seed is None:
+            return
+        seeds = [seed + i for i in self._indices] if isinstance(seed, int) else seed
+        if not isinstance(seeds, Sequence) or len(seeds) != self.num_envs:
+            raise ValueError(f"`seed` must be an int or a list of {self.num_envs}, got {seed!r}.")
+        for i in np.flatnonzero(mask).tolist():
+            own = seeds[i]
+            if own is not None or not self._seeds[i] >= 0:
+                self._generators[i], self._seeds[i] = seeding.np_random(own)
+
+    def _need_generators(self, *, seeded: bool = False) -> None:
+        if not self._generators:
+            found = [seeding.np_random(0 if seeded else None) for _ in self._indices]
+            self._generators = [generator for generator, _ in found]
+            self._seeds = [-1 if seeded else int(own) for _, own in found]
+
+    def _restart(self, mask: NDArray[np.bool_]) -> Block:
+        """Begin the next episode of masked sub-environments; what all of them show now."""
+        key_data = np.zeros((self.num_envs, KEY_WORDS), np.uint32)
+        for i in np.flatnonzero(mask).tolist():
+            key_data[i] = key_data_of(self._generators[i])
+        running = nothing_running(self._parts, self.num_envs) if self._running is None else self._running
+        self._running, words = self._calls.restart(running, key_data, mask, self.params)
+        fresh = Block(*map(np.asarray, words))
+        self._steps[mask] = 0
+        self._ended = self._ended & ~mask
+        return fresh if self._block is None or mask.all() else self._block.replaced(fresh, mask)
+
+    def _restarted(self, block: Block, infos: Info) -> tuple[Block, Info]:
+        """SAME_STEP: begin new episodes where they ended, and keep what was last."""
+        ended = self._ended.copy()
+        self._block = block
+        last = self._observations(block)
+        final_obs = np.full(self.num_envs, None, object)
+        for i in np.flatnonzero(ended).tolist():
+            final_obs[i] = {name: values[i] for name, values in last.items()}
+        final_info = _only(infos, ended)
+        block = self._restart(ended)
+        self._ended = np.zeros(self.num_envs, np.bool_)
+        text = infos.get("text"), infos.get("_text")
+        infos = self._infos(block)
+        if self.narrate is not None:
+            infos["text"], infos["_text"] = _only(text[0], ~ended), ~ended  # type: ignore[arg-type]
+            starting: list[int | None] = [None] * self.num_envs
+            self._narrate(infos, starting, block, only=ended)
+        infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended.copy()}
+        return block, infos
+
+    def _observations(self, block: Block) -> Observation:
+        n_codes, n_numbers = len(self._parts.codes), len(self._parts.numbers)
+        codes = block.integers[1 : 1 + n_codes].astype(np.int64)
+        values: Observation = dict(zip(self._parts.codes, codes, strict=True))
+        if n_numbers:
+            numbers = block.floats[2 : 2 + n_numbers].copy()[:, :, None]
+            values |= zip(self._parts.numbers, numbers, strict=True)
+            values = {field.name: values[field.name] for field in self.schema.fields}
+        return values
+
+    def _infos(self, block: Block) -> Info:
+        signals_from = 1 + len(self._parts.codes)
+        signals = block.integers[signals_from : signals_from + len(self._labels)]
+        infos: Info = {
+            "decision_id": block.integers[0].astype(np.int64),
+            "feedback_id": block.feedback_id.copy(),
+            "feedback_value": block.feedback_value.copy(),
+            "boundary": block.integers[-2] != 0,
+            "regime": block.floats[1].astype(np.float64),
+            "action_mask": block.mask.copy(),
+        }
+        for signal, labels, codes in zip(self._parts.signals, self._labels, signals, strict=True):
+            infos[signal] = labels[codes]
+        infos |= {f"_{name}": np.ones(self.num_envs, np.bool_) for name in infos}
+        return infos
+
+    def _narrate(
+        self,
+        infos: Info,
+        actions: Sequence[int | None],
+        block: Block,
+        before: Block | None = None,
+        only: NDArray[np.bool_] | None = None,
+    ) -> None:
+        """Add the text of sub-environments to infos; an action of None is a reset."""
+        assert self.narrate is not None
+        after_all = self._observations(block)
+        before_all = None if before is None else self._observations(before)
+        plain = {name: values for name, values in infos.items() if name != "text" and not name.startswith("_")}
+        for i in self._indices:
+            if only is not None and not only[i]:
+                continue
+            info = {name: _plain(values[i]) for name, values in plain.items()}
+            ids, values = info.pop("feedback_id"), info.pop("feedback_value")
+            info["feedback"] = [pair for pair in zip(ids.tolist(), values.tolist(), strict=True) if pair[0] >= 0]
+            after = {name: part[i] for name, part in after_all.items()}
+            action = actions[i]
+            shown = None if action is None or before_all is None else {n: part[i] for n, part in before_all.items()}
+            self._add_info(infos, {"text": self.narrate(shown, action, info, after, int(self._steps[i]))}, i)
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _only(infos: Info, mask: NDArray[np.bool_]) -> Info:
+    """Infos of masked sub-environments; the others have zeros, None and False masks, as Gymnasium leaves them."""
+    kept: Info = {}
+    for name, values in infos.items():
+        if not (infos[name if name.startswith("_") else f"_{name}"] & mask).any():
+            continue  # nobody has it
+        if isinstance(values, dict):
+            kept[name] = _only(values, mask)
+        elif name.startswith("_"):
+            kept[name] = values & mask
+        else:
+            kept[name] = np.full_like(values, None if values.dtype == object else 0)
+            kept[name][mask] = values[mask]
+    return kept
