@@ -34,8 +34,8 @@ class GameNPCEnv(WorldEnv):
     """An NPC meets returning players, whose hidden style decides what works against them.
 
     ## Description
-    The agent is a non-player character, the NPC. A long episode is a chain of encounters, one after the other, each with
-    one player. Players return. Each has a hidden style that persists from visit to visit and sometimes drifts: what
+    The agent is a non-player character, the NPC. A long episode is a chain of encounters, one after the other, each
+    with one player. Players return. Each has a hidden style that persists from visit to visit and sometimes drifts: what
     wins against one loses against another, and whoever recognises a player need not find out again.
 
     In every step the NPC acts and the player moves, both at once. The player's move is drawn from its style and the
@@ -49,12 +49,14 @@ class GameNPCEnv(WorldEnv):
 as near |
     | ambusher, hidden | strike .85, hide .15 | advance .65, hide .35 | as near |
     | guard | guard .7, strike .3 | guard .7, shoot .2, advance .1 | as near |
-    | diplomat | guard .35, back off .25, advance .2, strike .2 | guard .35, back off .25, advance .2, shoot .2 | as near |
+    | diplomat | guard .35, back off .25, advance .2, strike .2 | guard .35, back off .25, advance .2, shoot .2 | \
+as near |
 
     h is .85 in forest and ruins, .6 on plain and hills. A visible player with 1 health left, unless aggressive, backs
     off with .4 and otherwise moves as in the table.
 
-    **What a move brings** if the NPC's action does not change it. A blow costs the NPC 1 health, a strike from hiding 2.
+    **What a move brings** if the NPC's action does not change it. A blow costs the NPC 1 health, that of a strike from
+    hiding 2.
 
     | Move | Chance of a blow | Afterwards |
     | --- | --- | --- |
@@ -69,8 +71,8 @@ as near |
 
     | Action | Chance of a hit | Changes |
     | --- | --- | --- |
-    | attack, close | .85; guard .25; hidden player .15; player backing off .3 | a guard deals a blow with .45; a player \
-backing off is pursued: stays close and visible |
+    | attack, close | .85; guard .25; hidden player .15; player backing off .3 | a guard deals a blow with .45; a \
+player backing off is pursued: stays close and visible |
     | attack, near or far | 0 | the NPC comes one step closer |
     | shoot | .6, close .25; guard x .35; hidden x .15; forest x .6 | second rules x .45 |
     | defend | against a close strike .5 | its blow .12, from hiding .35; other blows x .4 |
@@ -153,9 +155,10 @@ first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; o
     | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for the last two |
     | `difficulty` | str | "medium" | how much there is to remember, see below |
     | `opponents` | array | None | chances of the moves strike, shoot, hide, advance, back_off, guard, of shape \
-(styles, 4 terrains, 3 distances, 2 visible or hidden, 2 more than 1 health or not, 6), such as estimated from logs; an \
-axis of size 1 stands for all its values; 1 to 64 styles. None = the five styles above |
-    | `negotiation` | array | None | chance to agree, of shape (styles,) or (2 rules, styles); must come with `opponents` |
+(styles, 4 terrains, 3 distances, 2 visible or hidden, 2 more than 1 health or not, 6), such as estimated from logs; \
+an axis of size 1 stands for all its values; 1 to 64 styles. None = the five styles above |
+    | `negotiation` | array | None | chance to agree, of shape (styles,) or (2 rules, styles); must come with \
+`opponents` |
     | `redraw_styles` | bool | False | whether a player who left before the last entry of the regime's schedule comes \
 back with a style drawn anew |
     | `observe_entity` | bool | True | whether the player's number is observed |
@@ -171,8 +174,8 @@ functions, whatever their difficulty. None = as many as there are |
     | hard | 200 | 1 / (1 + .01 i) | .06 | mostly not within 60 encounters | .35 |
 
     ## Vectorized environment
-    `gymnasium.make_vec` steps copies of this environment in one compiled call. `env.unwrapped.world` is made of pure JAX
-    functions that can be jitted, vmapped and scanned, over parameters too.
+    `gymnasium.make_vec` steps copies of this environment in one compiled call. `env.unwrapped.world` is made of pure
+    JAX functions that can be jitted, vmapped and scanned, over parameters too.
 
     ## Oracles
     `oracle_action()` knows the style: exact average-reward values by policy iteration over 3,000 states, computed with
