@@ -7,13 +7,12 @@ been listed, one step earlier at the latest, and d is first in line. So a queue 
 
 from __future__ import annotations
 
-import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from . import draws
+from .arithmetic import ARRAYS, INTEGERS, Arithmetic, Value, below
 from .contract import NO_DECISION, Outcome
 
 Array = jax.Array
@@ -23,17 +22,15 @@ FEEDBACK_SLOTS = 4  # more than four outcomes fall due together about once in 30
 NEVER = 2**31 - 1
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class PendingOutcomes:
+class PendingOutcomes(NamedTuple):
     """Outcomes of the last MAX_DELAY decisions that are not listed yet; entry j is of the decision j + 1 steps ago.
 
-    A queue that shifts instead of a ring that is written: the compiler fuses a write at an index with all that leads to
-    its value, and repeats that for every entry.
+    A queue that shifts instead of a ring that is written: shifting and comparing are vector instructions, writing at an
+    index of each environment is not, and costs more.
     """
 
-    due: Array  # [MAX_DELAY] i32, step at which the outcome arrives; NEVER where there is none
-    value: Array  # [MAX_DELAY] i32, money units of the world
+    due: Any  # [MAX_DELAY] i32, step at which the outcome arrives; NEVER where there is none
+    value: Any  # [MAX_DELAY] i32, money units of the world
 
 
 def nothing_pending() -> PendingOutcomes:
@@ -44,69 +41,72 @@ def nothing_pending() -> PendingOutcomes:
     )
 
 
-def delay(half: Array) -> Array:
+def delay(half: Value) -> Value:
     """i32: steps from a decision to its outcome, uniform over MIN_DELAY to MAX_DELAY."""
-    return MIN_DELAY + draws.below(half, MAX_DELAY - MIN_DELAY + 1)
+    return MIN_DELAY + below(half, MAX_DELAY - MIN_DELAY + 1)
 
 
 class Decision(NamedTuple):
     """What a decision will have paid when all is known."""
 
-    step: Array  # [] i32, its id: the step at which it is made
-    immediate: Array  # [] i32, money units, due at once
-    delayed: Array  # [] i32, money units, the outcome that arrives later; 0 without one
-    is_pending: Array  # [] bool, whether there is an outcome to wait for
-    delay: Array  # [] i32, steps until it arrives, MIN_DELAY to MAX_DELAY
+    step: Value  # [] i32, its id: the step at which it is made
+    immediate: Value  # [] i32, money units, due at once
+    delayed: Value  # [] i32, money units, the outcome that arrives later; 0 without one
+    is_pending: Value  # [] bool, whether there is an outcome to wait for
+    delay: Value  # [] i32, steps until it arrives, MIN_DELAY to MAX_DELAY
 
 
 def settle(
     pending: PendingOutcomes,
     decision: Decision,
     *,
-    is_stream: Array,
+    is_stream: Value,
     unit: int,
-    boundary: Array,
-    signals: dict[str, Array],
+    boundary: Value,
+    signals: dict[str, Value],
+    arithmetic: Arithmetic = ARRAYS,
 ) -> tuple[PendingOutcomes, Outcome]:
     """Book a decision and list what arrives in the same step.
 
     Args:
-        pending: outcomes of earlier decisions.
+        pending: outcomes of earlier decisions; integers shift its lists in place.
         decision: the present one.
         is_stream: [] bool; True pays outcomes when they arrive, False at their decision.
         unit: money units that make a reward of 1.
         boundary: [] bool, see `Outcome`.
         signals: see `Outcome`.
+        arithmetic: executor.
 
     Returns:
         What is still pending, and the outcome of the step.
     """
-    due, feedback_id, arrived = _listed(pending, decision.step)
-    newest = jnp.where(decision.is_pending, decision.step + decision.delay, NEVER)
-    waiting = PendingOutcomes(
-        due=jnp.concatenate([newest[None], due[:-1]]),
-        value=jnp.concatenate([decision.delayed[None], pending.value[:-1]]),
-    )
-    paid = decision.immediate + jnp.where(is_stream, jnp.sum(arrived, dtype=jnp.int32), decision.delayed)
+    newest = arithmetic.where(decision.is_pending, decision.step + decision.delay, NEVER)
+    executor = _booked_integers if arithmetic is INTEGERS else _booked_arrays
+    waiting, feedback_id, arrived, total = executor(pending, decision, newest)
+    paid = decision.immediate + arithmetic.where(is_stream, total, decision.delayed)
     return waiting, Outcome(
-        reward=paid.astype(jnp.float32) / jnp.float32(unit),
-        terminated=jnp.zeros((), jnp.bool_),
+        reward=arithmetic.money(paid, unit),
+        terminated=decision.step < 0,  # never, in the type of either executor
         boundary=boundary,
-        decision_id=jnp.where(decision.is_pending, decision.step, NO_DECISION),
+        decision_id=arithmetic.where(decision.is_pending, decision.step, NO_DECISION),
         feedback_id=feedback_id,
-        feedback_value=arrived.astype(jnp.float32) / jnp.float32(unit),
+        feedback_value=[arithmetic.money(value, unit) if value else 0.0 for value in arrived]
+        if arithmetic is INTEGERS
+        else arithmetic.money(arrived, unit),
         signals=signals,
     )
 
 
-def _listed(pending: PendingOutcomes, step: Array) -> tuple[Array, Array, Array]:
-    """List the outcomes that are due at `step`, oldest decision first.
+def _booked_arrays(
+    pending: PendingOutcomes, decision: Decision, newest: Array
+) -> tuple[PendingOutcomes, Array, Array, Array]:
+    """List the outcomes that are due, oldest decision first, and let the queue shift.
 
     Returns:
-        [MAX_DELAY] i32, due steps of what is still pending; [FEEDBACK_SLOTS] i32 decisions, NO_DECISION in empty slots;
-        [FEEDBACK_SLOTS] i32 their outcomes in money units, 0 in empty slots.
+        What is still pending; [FEEDBACK_SLOTS] i32 decisions, NO_DECISION in empty slots; [FEEDBACK_SLOTS] i32 their
+        outcomes in money units, 0 in empty slots; [] i32 their sum.
     """
-    age = 1 + jnp.arange(MAX_DELAY, dtype=jnp.int32)
+    step, age = decision.step, 1 + jnp.arange(MAX_DELAY, dtype=jnp.int32)
     due_age = jnp.where(pending.due <= step, age, 0)
     oldest, decisions, values = jnp.full((), MAX_DELAY + 1, jnp.int32), [], []
     for _ in range(FEEDBACK_SLOTS):
@@ -114,4 +114,31 @@ def _listed(pending: PendingOutcomes, step: Array) -> tuple[Array, Array, Array]
         decisions.append(jnp.where(oldest > 0, step - oldest, NO_DECISION))
         values.append(jnp.where(oldest > 0, pending.value[oldest - 1], 0))
     is_listed = (due_age > 0) & (due_age >= oldest)
-    return jnp.where(is_listed, NEVER, pending.due), jnp.stack(decisions), jnp.stack(values)
+    due = jnp.where(is_listed, NEVER, pending.due)
+    waiting = PendingOutcomes(
+        due=jnp.concatenate([newest[None], due[:-1]]),
+        value=jnp.concatenate([decision.delayed[None], pending.value[:-1]]),
+    )
+    arrived = jnp.stack(values)
+    return waiting, jnp.stack(decisions), arrived, jnp.sum(arrived, dtype=jnp.int32)
+
+
+def _booked_integers(
+    pending: PendingOutcomes, decision: Decision, newest: int
+) -> tuple[PendingOutcomes, list[int], list[int], int]:
+    """`_booked_arrays` for Python integers; in most steps nothing is due, which costs one pass."""
+    due, value = pending
+    step, slot = decision.step, 0
+    decisions, arrived = [NO_DECISION] * FEEDBACK_SLOTS, [0] * FEEDBACK_SLOTS
+    if min(due) <= step:
+        for place in range(MAX_DELAY - 1, -1, -1):
+            if due[place] <= step:
+                decisions[slot], arrived[slot] = step - place - 1, value[place]
+                due[place] = NEVER
+                slot += 1
+                if slot == FEEDBACK_SLOTS:
+                    break
+    del due[-1], value[-1]
+    due.insert(0, newest)
+    value.insert(0, decision.delayed)
+    return PendingOutcomes(due, value), decisions, arrived, sum(arrived)

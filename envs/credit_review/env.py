@@ -8,8 +8,10 @@ from .. import arguments, regimes
 from ..adapter import DEFAULT_HORIZON, MAX_HORIZON, WorldEnv
 from ..contract import FeedbackMode, World
 from .applicants import ApplicantTable
-from .real import Economics, table_credit
+from .real import table_credit
 from .synthetic import DIFFICULTIES, synthetic_credit
+from .synthetic_applicants import MAX_APPLICANTS
+from .table_params import Economics
 
 SYNTHETIC = "synthetic"
 DEFAULT_DIFFICULTY = "medium"
@@ -163,6 +165,7 @@ first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; o
         document_fee: float = Economics.document_fee,
         reduced: float = Economics.reduced,
         hide_probability: float = Economics.hide_probability,
+        capacity: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
@@ -179,13 +182,21 @@ first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; o
                     f"`difficulty` must be {DEFAULT_DIFFICULTY!r} for a table of applicants, got {difficulty!r}; "
                     "it sets how synthetic applicants return."
                 )
+            if capacity is not None:
+                raise ValueError(
+                    f"`capacity` must be None for a table of applicants, got {capacity!r}; nobody of a table returns."
+                )
             world = table_credit(
                 applicants, economics, schedule=schedule, feedback=feedback, observe_group=observe_group
             )
         else:
             _check_synthetic(applicants, economics)
+            if capacity is not None:
+                n_returning = DIFFICULTIES[difficulty].n_applicants
+                capacity = arguments.whole_number("capacity", capacity, n_returning, MAX_APPLICANTS)
             world = synthetic_credit(
                 difficulty=difficulty,
+                capacity=capacity,
                 schedule=schedule,
                 feedback=feedback,
                 observe_entity=observe_entity,

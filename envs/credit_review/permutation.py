@@ -6,7 +6,9 @@ Differs: rounds mix 32-bit integers instead of calling a block cipher; the order
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 
 import jax
 import jax.numpy as jnp
@@ -16,6 +18,8 @@ Array = jax.Array
 ROUNDS = 8
 MAX_SIZE = 2**30
 KEY_SHAPE = (ROUNDS,)
+WORD = 2**32 - 1
+EPOCH_FACTOR, FIRST_FACTOR, SECOND_FACTOR = 0x9E3779B9, 0x85EBCA6B, 0xC2B2AE35
 
 
 def order_key(key: Array) -> Array:
@@ -39,11 +43,8 @@ def permuted(position: Array, size: int, key: Array, epoch: Array) -> Array:
     Returns:
         [] i32 in [0, size); different positions give different rows.
     """
-    if not 1 <= size <= MAX_SIZE:
-        raise ValueError(f"`size` must lie in [1, {MAX_SIZE}], got {size}.")
-    n_left = math.isqrt(size - 1) + 1
-    n_right = -(-size // n_left)
-    round_keys = _mixed(key + epoch.astype(jnp.uint32) * jnp.uint32(0x9E3779B9))
+    n_left, n_right = _parts(size)
+    round_keys = _mixed(key + epoch.astype(jnp.uint32) * jnp.uint32(EPOCH_FACTOR))
 
     def once(row: Array) -> Array:
         left, right = row // jnp.uint32(n_right), row % jnp.uint32(n_right)
@@ -57,8 +58,43 @@ def permuted(position: Array, size: int, key: Array, epoch: Array) -> Array:
     return row.astype(jnp.int32)
 
 
+def permuted_integer(position: int, size: int, key: Sequence[int], epoch: int) -> int:
+    """`permuted` for Python integers, which have to be told where 32 bits end; words of the key may be signed."""
+    n_left, n_right = _parts(size)
+    round_keys = _round_keys(tuple(key), epoch)
+    row = position
+    while True:
+        left, right = divmod(row, n_right)
+        for number in range(0, ROUNDS, 2):
+            left = (left + _mixed_integer(right ^ round_keys[number]) % n_left) % n_left
+            right = (right + _mixed_integer(left ^ round_keys[number + 1]) % n_right) % n_right
+        row = left * n_right + right
+        if row < size:
+            return row
+
+
+def _parts(size: int) -> tuple[int, int]:
+    """Ranges of the two parts of a position."""
+    if not 1 <= size <= MAX_SIZE:
+        raise ValueError(f"`size` must lie in [1, {MAX_SIZE}], got {size}.")
+    n_left = math.isqrt(size - 1) + 1
+    return n_left, -(-size // n_left)
+
+
 def _mixed(word: Array) -> Array:
     """Hash of 32 bits onto 32 bits: the finaliser of MurmurHash3 (Appleby 2011)."""
-    word = (word ^ (word >> 16)) * jnp.uint32(0x85EBCA6B)
-    word = (word ^ (word >> 13)) * jnp.uint32(0xC2B2AE35)
+    word = (word ^ (word >> 16)) * jnp.uint32(FIRST_FACTOR)
+    word = (word ^ (word >> 13)) * jnp.uint32(SECOND_FACTOR)
     return jnp.bitwise_xor(word, word >> 16)
+
+
+def _mixed_integer(word: int) -> int:
+    word = (word ^ (word >> 16)) * FIRST_FACTOR & WORD
+    word = (word ^ (word >> 13)) * SECOND_FACTOR & WORD
+    return word ^ (word >> 16)
+
+
+@functools.lru_cache(maxsize=256)
+def _round_keys(key: tuple[int, ...], epoch: int) -> tuple[int, ...]:
+    """The same in every step of an epoch, and kept for it."""
+    return tuple(_mixed_integer(word + epoch * EPOCH_FACTOR & WORD) for word in key)

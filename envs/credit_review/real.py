@@ -1,129 +1,68 @@
 """CreditReview on a table of real applicants: the table says who comes and who repays, nothing about anybody else.
 
-`CreditReviewEnv` has the rules in words. Stakes are integers in 1/1000, rates in 1/10000 per unit of stake, money is
-their product, 1/10^7, divided once, at the border.
+`CreditReviewEnv` has the rules in words. Money is in 1/10^7 and multiplied once, at the border.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn, cast
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from .. import arguments, draws, pending, regimes
-from ..contract import STATUS_LABELS, FeedbackMode, Field, Outcome, Review, ScaledAction, Schema, Solution
+from .. import draws, pending, regimes
+from ..arithmetic import ARRAYS, INTEGERS, Arithmetic, Value, happens
+from ..contract import FeedbackMode, Outcome, Schema, Solution
 from . import permutation
-from .applicants import HIDDEN, ApplicantTable
+from .applicants import ApplicantTable
+from .table_params import (
+    DOCUMENTS,
+    LARGE_STAKE,
+    MILLI,
+    MONEY,
+    SHOWN,
+    STAKE,
+    STAKE_UNIT,
+    STAYS,
+    Economics,
+    TableParams,
+    observed_fields,
+    schema_of,
+    table_params,
+)
 from .terms import (
     ACTIONS,
     APPROVE,
     APPROVE_REDUCED,
-    DELIBERATION,
     MANUAL_REVIEW,
     REJECT,
     REQUEST_DOCUMENT,
     VERDICT,
-    VERDICT_BAD,
-    VERDICT_GOOD,
+    possible,
     verdict_code,
 )
 
 Array = jax.Array
 
-STAKE_UNIT, RATE_UNIT = 1_000, 10_000
-MONEY = STAKE_UNIT * RATE_UNIT
-MILLI = 1_000  # unit of the reduced share
-MAX_RATE = 20.0
-MAX_MONEY = (2**31 - 1) // pending.FEEDBACK_SLOTS  # so that the outcomes listed in one step can be added
-
-# The second set of rules: a cap on interest, and a charge on the lender for every large loan paid out.
-CAPPED_GAIN = 0.6  # of the gain under the first rules
-LARGE_STAKE = 1.25  # times the mean loan
-LARGE_CHARGE = 0.8  # of the gain under the first rules, per unit of stake: large loans no longer pay
-
-KNOWN, MISSING_NUMBER, HIDDEN_NUMBER = range(len(STATUS_LABELS))
-STAKE = Field("stake")
-DOCUMENTS = Field("documents", ("withheld", "shown"))
-WITHHELD, SHOWN = range(len(DOCUMENTS.labels))
-NO_GROUP = -1
-STAYS = -1  # code of a column that is shown whether or not documents are withheld
-
 N_HALVES = 4
 
 
-@dataclasses.dataclass(frozen=True)
-class Economics:
-    """What loans, reviews and documents are worth; see the arguments of `CreditReviewEnv`.
-
-    Raises:
-        TypeError, ValueError: for a value out of its range.
-    """
-
-    loss: float = 1.0
-    gain: float | None = None
-    review_reliability: float = 0.9
-    review_fee: float = 0.6
-    document_fee: float = 0.1
-    reduced: float = 0.55
-    hide_probability: float = 0.4
-
-    def __post_init__(self) -> None:
-        arguments.real_number("loss", self.loss, 0.01, MAX_RATE)
-        if self.gain is not None:
-            arguments.real_number("gain", self.gain, 0.001, MAX_RATE)
-        # At 1/2 a verdict says nothing, and the estimate that `Review` declares does not exist.
-        arguments.real_number("review_reliability", self.review_reliability, 0.51, 1.0)
-        arguments.real_number("review_fee", self.review_fee, 0.0, MAX_RATE)
-        arguments.real_number("document_fee", self.document_fee, 0.0, MAX_RATE)
-        arguments.real_number("reduced", self.reduced, 0.01, 1.0)
-        arguments.real_number("hide_probability", self.hide_probability, 0.0, 1.0)
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class TableParams:
-    """The table, and what may differ between runs of one compiled step."""
-
-    codes: Array  # [N, C] i32: category fields, statuses of numbers, the group where there is one
-    withheld_codes: Array  # [C] i32, code shown while documents are withheld, or STAYS
-    numbers: Array  # [N, K] f32
-    withheld_numbers: Array  # [K] f32, number shown while documents are withheld
-    is_withheld: Array  # [K] bool, whether the number belongs to the documents
-    stakes: Array  # [N] i32, 1/STAKE_UNIT
-    bad: Array  # [N] bool
-    group: Array  # [N] i32, NO_GROUP without one
-    gain: Array  # [] i32, 1/RATE_UNIT, first rules
-    capped_gain: Array  # [] i32, 1/RATE_UNIT, second rules
-    loss: Array  # [] i32, 1/RATE_UNIT
-    charge: Array  # [] i32, 1/RATE_UNIT, on large loans under the second rules
-    reduced: Array  # [] i32, 1/MILLI
-    review_fee: Array  # [] i32, 1/MONEY
-    document_fee: Array  # [] i32, 1/MONEY
-    reliability: Array  # [] i32, 1/MILLI, chance that a verdict is right
-    hides: Array  # [] i32, `draws.threshold`
-    regime_steps: Array  # [K] i32, see `regimes.Schedule`
-    regime_levels: Array  # [K] i32
-    is_stream: Array  # [] bool, outcomes are paid when they arrive
-
-
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class TableState:
+class TableState(NamedTuple):
     """The row at hand and how many came before."""
 
-    step: Array  # [] i32, decisions made so far
-    order: Array  # permutation.KEY_SHAPE u32
-    arrivals: Array  # [] i32, applicants before this one
-    row: Array  # [] i32, of the applicant at hand; follows from order and arrivals, kept because observing needs it too
-    is_withheld: Array  # [] bool, documents are not shown
+    step: Value  # [] i32, decisions made so far
+    order: Value  # permutation.KEY_SHAPE i32, the bits of the key of the order
+    arrivals: Value  # [] i32, applicants before this one
+    row: Value  # [] i32, of the applicant at hand; follows from order and arrivals, kept because observing needs it too
+    is_withheld: Value  # [] bool, documents are not shown
     pending: pending.PendingOutcomes
 
 
 @dataclasses.dataclass(frozen=True)
 class TableCredit:
-    """World of real applicants (`habitus.envs.contract.World`).
+    """World of real applicants (`habitus.envs.contract.World`, `IntegerWorld`).
 
     Two worlds are equal when they compile to the same code; the tables are arrays in `params`.
     """
@@ -134,78 +73,119 @@ class TableCredit:
     schema: Schema = dataclasses.field(compare=False, repr=False)
     params: TableParams = dataclasses.field(compare=False, repr=False)
 
+    @property
+    def n_step_halves(self) -> int:
+        """Random halves of a step."""
+        return N_HALVES
+
+    @property
+    def n_observe_halves(self) -> int:
+        """None: nothing observed is noisy."""
+        return 0
+
     def initial(self, key: Array, params: TableParams) -> TableState:
         """State before the first decision; draws the order of the table."""
         order_key, arrival_key = jax.random.split(key)
-        hide_half = draws.halves(arrival_key, (2,))[0]
-        order, arrivals = permutation.order_key(order_key), jnp.zeros((), jnp.int32)
+        hide_half = draws.halves(arrival_key, (2,))[0].astype(jnp.int32)
+        order = jax.lax.bitcast_convert_type(permutation.order_key(order_key), jnp.int32)
+        arrivals = jnp.zeros((), jnp.int32)
         return TableState(
             step=jnp.zeros((), jnp.int32),
             order=order,
             arrivals=arrivals,
-            row=_row(order, arrivals, params),
-            is_withheld=draws.happens(hide_half, params.hides.astype(jnp.uint32)),
+            row=_row(order, arrivals, params, ARRAYS),
+            is_withheld=happens(hide_half, params.hides),
             pending=pending.nothing_pending(),
         )
 
     def observe(self, state: TableState, key: Array, params: TableParams) -> dict[str, Array]:
         """[] i32 codes and [1] f32 numbers of the observed fields. Nothing is noisy: `key` is not used."""
-        codes, numbers = params.codes[state.row], params.numbers[state.row]
-        codes = jnp.where(state.is_withheld & (params.withheld_codes != STAYS), params.withheld_codes, codes)
-        numbers = jnp.where(state.is_withheld & params.is_withheld, params.withheld_numbers, numbers)
-        fields = {name: codes[column] for column, name in enumerate(self.code_names)}
-        fields |= {name: numbers[column : column + 1] for column, name in enumerate(self.number_names)}
-        fields[STAKE.name] = params.stakes[state.row][None].astype(jnp.float32) / jnp.float32(STAKE_UNIT)
-        fields[DOCUMENTS.name] = jnp.where(state.is_withheld, WITHHELD, SHOWN).astype(jnp.int32)
+        shown: dict[str, Array] = self.show(state, (), params, ARRAYS)
+        return {name: jnp.ravel(value) if value.dtype == jnp.float32 else value for name, value in shown.items()}
+
+    def show(
+        self, state: TableState, halves: Sequence[Value], params: TableParams, arithmetic: Arithmetic
+    ) -> dict[str, Value]:
+        """`observe` under either executor, with [] f32 numbers."""
+        withheld = state.is_withheld
+        codes, numbers = arithmetic.take(params.codes, state.row), arithmetic.take(params.numbers, state.row)
+        fields: dict[str, Value] = {
+            name: arithmetic.where(withheld & (params.withheld_codes[column] != STAYS), hidden, codes[column])
+            for column, name in enumerate(self.code_names)
+            for hidden in (params.withheld_codes[column],)
+        }
+        for column, name in enumerate(self.number_names):
+            is_hidden = withheld & params.is_withheld[column]
+            fields[name] = arithmetic.where(is_hidden, params.withheld_numbers[column], numbers[column])
+        fields[STAKE.name] = arithmetic.money(arithmetic.take(params.stakes, state.row), STAKE_UNIT)
+        fields[DOCUMENTS.name] = SHOWN - arithmetic.integer(withheld)
         return {name: fields[name] for name in self.observed}
 
     def step(self, state: TableState, action: Array, key: Array, params: TableParams) -> tuple[TableState, Outcome]:
         """One decision about the applicant at hand; `action` is [] i32 in [0, 5)."""
-        delay_half, review_half, hide_half, _ = draws.halves(key, (N_HALVES,))
-        full = self._full(state, params)
-        is_right = draws.happens(review_half, params.reliability.astype(jnp.uint32) * draws.HALF_ONE // MILLI)
-        passes = params.bad[state.row] != is_right
+        halves = draws.halves(key, (N_HALVES,)).astype(jnp.int32)
+        return self.advance(state, action, cast(Sequence[Array], halves), params, ARRAYS)
+
+    def advance(
+        self, state: TableState, action: Value, halves: Sequence[Value], params: TableParams, arithmetic: Arithmetic
+    ) -> tuple[TableState, Outcome]:
+        """`step` under either executor."""
+        where, row = arithmetic.where, state.row
+        delay_half, review_half, hide_half, _ = halves
+        full = self._full(state, params, arithmetic)
+        is_right = happens(review_half, arithmetic.divide(params.reliability * draws.HALF_ONE, MILLI))
+        passes = arithmetic.take(params.bad, row) != is_right
         is_review, is_request = action == MANUAL_REVIEW, action == REQUEST_DOCUMENT
         is_paid_out = (action == APPROVE) | (is_review & passes)
-        is_pending = is_paid_out | (action == APPROVE_REDUCED)
-        delayed = jnp.where(is_paid_out, full, jnp.where(is_pending, _share(full, params.reduced), 0))
-        immediate = -jnp.where(is_review, params.review_fee, jnp.where(is_request, params.document_fee, 0))
+        is_reduced = action == APPROVE_REDUCED
+        reduced = arithmetic.choose(is_reduced, lambda: _share(full, params.reduced, arithmetic), lambda: 0)
         waiting, outcome = pending.settle(
             state.pending,
-            pending.Decision(state.step, immediate, delayed, is_pending, pending.delay(delay_half)),
+            pending.Decision(
+                step=state.step,
+                immediate=-where(is_review, params.review_fee, where(is_request, params.document_fee, 0)),
+                delayed=where(is_paid_out, full, reduced),
+                is_pending=is_paid_out | is_reduced,
+                delay=pending.delay(delay_half),
+            ),
             is_stream=params.is_stream,
             unit=MONEY,
-            boundary=~is_request,
-            signals={VERDICT.name: verdict_code(is_review, passes)},
+            boundary=is_request ^ True,
+            signals={VERDICT.name: verdict_code(is_review, passes, arithmetic)},
+            arithmetic=arithmetic,
         )
-        arrivals = jnp.where(is_request, state.arrivals, state.arrivals + 1)
-        hides = draws.happens(hide_half, params.hides.astype(jnp.uint32))
+        arrivals = state.arrivals + arithmetic.integer(is_request ^ True)
         return TableState(
             step=state.step + 1,
             order=state.order,
             arrivals=arrivals,
-            row=_row(state.order, arrivals, params),
-            is_withheld=~is_request & hides,
+            row=arithmetic.choose(is_request, lambda: row, lambda: _row(state.order, arrivals, params, arithmetic)),
+            is_withheld=(is_request ^ True) & happens(hide_half, params.hides),
             pending=waiting,
         ), outcome
 
+    def mask(self, state: TableState, params: TableParams, arithmetic: Arithmetic) -> list[Value]:
+        """A condition an action: documents are requested where they are withheld."""
+        return possible(state.is_withheld)
+
     def action_mask(self, state: TableState, params: TableParams) -> Array:
         """[5] bool: no documents are requested where there are none left to show."""
-        return jnp.ones(len(ACTIONS), jnp.bool_).at[REQUEST_DOCUMENT].set(state.is_withheld)
+        return jnp.stack([jnp.asarray(condition) for condition in self.mask(state, params, ARRAYS)])
 
     def expected_rewards(self, state: TableState, params: TableParams, solution: Solution | None = None) -> Array:
         """[5] f32: expected total reward of each action, the recorded outcome known."""
-        full = self._full(state, params)
+        full = self._full(state, params, ARRAYS)
         passed = jnp.where(params.bad[state.row], MILLI - params.reliability, params.reliability)
         by_action = {
             APPROVE: full,
             REJECT: jnp.zeros((), jnp.int32),
-            MANUAL_REVIEW: _share(full, passed) - params.review_fee,
+            MANUAL_REVIEW: _share(full, passed, ARRAYS) - params.review_fee,
             REQUEST_DOCUMENT: -params.document_fee,
-            APPROVE_REDUCED: _share(full, params.reduced),
+            APPROVE_REDUCED: _share(full, params.reduced, ARRAYS),
         }
         expected = jnp.stack([by_action[action] for action in range(len(ACTIONS))])
-        return jnp.divide(expected.astype(jnp.float32), jnp.float32(MONEY))
+        money: Array = ARRAYS.money(expected, MONEY)
+        return money
 
     def action_values(self, state: TableState, params: TableParams, solution: Solution | None = None) -> Array:
         """[5] f32: the expected rewards; a decision changes nothing for those who come later."""
@@ -214,9 +194,21 @@ class TableCredit:
     def solve(self, params: TableParams) -> None:
         """None: expected rewards are all there is."""
 
+    def filter(self, solution: Solution | None, *, forgets: bool = False) -> NoReturn:
+        """A table has none.
+
+        Raises:
+            ValueError: always.
+        """
+        raise ValueError(
+            "a filtering oracle infers hidden variables from known dynamics, and a table of applicants has neither: it "
+            "records who repaid, not how likely it was, and nobody returns; use the synthetic applicants, or compare "
+            "with a supervised model of the table."
+        )
+
     def regime(self, state: TableState, params: TableParams) -> Array:
         """[] f32: regime of the coming decision."""
-        return regimes.fraction(regimes.level_at(params.regime_steps, params.regime_levels, state.step))
+        return regimes.fraction(_level(state, params, ARRAYS))
 
     def audit(self, state: TableState, params: TableParams) -> dict[str, Array]:
         """Facts of the case at hand, [] i32 each: recorded group (NO_GROUP without one), row and outcome."""
@@ -227,14 +219,14 @@ class TableCredit:
             "epoch": jax.lax.div(state.arrivals, jnp.int32(len(params.bad))),
         }
 
-    def _full(self, state: TableState, params: TableParams) -> Array:
+    def _full(self, state: TableState, params: TableParams, arithmetic: Arithmetic) -> Value:
         """[] i32 in 1/MONEY: what the loan at hand pays if it is paid out in full."""
-        level = regimes.level_at(params.regime_steps, params.regime_levels, state.step)
-        stake = params.stakes[state.row]
-        gain = regimes.interpolated(params.gain, params.capped_gain, level)
+        level = _level(state, params, arithmetic)
+        stake = arithmetic.take(params.stakes, state.row)
+        gain = params.gain + _part(params.capped_gain - params.gain, level, arithmetic)
         is_large = stake >= round(LARGE_STAKE * STAKE_UNIT)
-        charge = jnp.where(is_large, regimes.interpolated(jnp.zeros_like(params.charge), params.charge, level), 0)
-        return stake * (jnp.where(params.bad[state.row], -params.loss, gain) - charge)
+        charge = arithmetic.where(is_large, _part(params.charge, level, arithmetic), 0)
+        return stake * (arithmetic.where(arithmetic.take(params.bad, state.row), -params.loss, gain) - charge)
 
 
 def table_credit(
@@ -252,9 +244,9 @@ def table_credit(
     """
     if observe_group and table.group is None:
         raise ValueError(f"`observe_group` must be False for table {table.name!r}, got True; it records no group.")
-    params = _params(table, economics, schedule, feedback)
-    fields = _fields(table, params, observe_group=observe_group)
-    schema = _schema(table, economics, params, fields, feedback)
+    params = table_params(table, economics, schedule, feedback)
+    fields = observed_fields(table, params, observe_group=observe_group)
+    schema = schema_of(table, economics, params, fields, feedback)
     code_names = [field.name for field in table.category_fields]
     code_names += [field.status for field in table.number_fields if field.status is not None]
     return TableCredit(
@@ -266,128 +258,26 @@ def table_credit(
     )
 
 
-def _fields(table: ApplicantTable, params: TableParams, *, observe_group: bool) -> tuple[Field, ...]:
-    """Observed fields: the table's, each number followed by its status, then what the world adds."""
-    fields: list[Field] = []
-    for field in table.fields:
-        fields.append(field)
-        if field.status is not None:
-            fields.append(Field(field.status, STATUS_LABELS))
-    if observe_group:
-        fields.append(Field(table.group_name, table.group_labels, sensitive=True))
-    if table.has_amount:
-        # compiled code divides by multiplying, which can miss the bound by one unit in the last place
-        low, high = np.float32(int(params.stakes.min()) / STAKE_UNIT), np.float32(int(params.stakes.max()) / STAKE_UNIT)
-        bounds = float(np.nextafter(low, np.float32(0))), float(np.nextafter(high, np.float32(np.inf)))
-        fields.append(dataclasses.replace(STAKE, low=bounds[0], high=bounds[1]))
-    return (*fields, *((DOCUMENTS,) if table.hidden_fields else ()))
+def _level(state: TableState, params: TableParams, arithmetic: Arithmetic) -> Value:
+    return arithmetic.take(params.regime_levels, arithmetic.entry_at(params.regime_steps, state.step))
 
 
-def _schema(
-    table: ApplicantTable, economics: Economics, params: TableParams, fields: tuple[Field, ...], feedback: FeedbackMode
-) -> Schema:
-    gain, loss, charge = (int(rate) / RATE_UNIT for rate in (params.gain, params.loss, params.charge))
-    fee = max(int(params.review_fee), int(params.document_fee)) / MONEY
-    has_group = table.group is not None
-    return Schema(
-        world="CreditReview",
-        version=0,
-        fields=fields,
-        actions=ACTIONS,
-        entity_field=None,
-        stake_field=STAKE.name if table.has_amount else None,
-        boundary="application",
-        deliberation=DELIBERATION,
-        scaled_actions=(ScaledAction(ACTIONS[APPROVE_REDUCED], ACTIONS[APPROVE], int(params.reduced) / MILLI),),
-        review=Review(
-            action=ACTIONS[MANUAL_REVIEW],
-            about=ACTIONS[APPROVE],
-            signal=VERDICT.name,
-            good=VERDICT.labels[VERDICT_GOOD],
-            bad=VERDICT.labels[VERDICT_BAD],
-            reliability=int(params.reliability) / MILLI,
-            gain=gain,
-            loss=loss,
-        ),
-        signals=(VERDICT,),
-        sensitive=(table.group_name,) if has_group else (),
-        proxies=((table.group_name, table.proxies),) if has_group else (),
-        reward_bound=max(gain, loss + charge) + fee * STAKE_UNIT / int(params.stakes.min()),
-        feedback=feedback,
-        score_per="boundary",
-    )
+def _part(difference: Value, level: Value, arithmetic: Arithmetic) -> Value:
+    """i32: how much of the difference between two sets of rules is in force, see `regimes.interpolated`."""
+    return arithmetic.divide(difference * level, regimes.LEVELS)
 
 
-def _params(
-    table: ApplicantTable, economics: Economics, schedule: regimes.Schedule, feedback: FeedbackMode
-) -> TableParams:
-    stakes = np.round(table.stake.astype(np.float64) * STAKE_UNIT).astype(np.int64)
-    lost = economics.loss * stakes[table.bad].sum()
-    gain = economics.gain if economics.gain is not None else lost / stakes[~table.bad].sum()
-    gain_rate, loss_rate = round(gain * RATE_UNIT), round(economics.loss * RATE_UNIT)
-    charge_rate = round(gain * LARGE_CHARGE * RATE_UNIT)
-    perfect = gain_rate * stakes[~table.bad].sum() / len(table)  # mean money of deciding by the recorded outcome
-    review_fee, document_fee = (round(fee * perfect) for fee in (economics.review_fee, economics.document_fee))
-    largest = int(stakes.max()) * (max(gain_rate, loss_rate) + charge_rate)
-    if gain_rate < 1 or max(largest, review_fee, document_fee) > MAX_MONEY:
-        raise ValueError(
-            f"table {table.name!r}: `gain` and `loss` must make every loan pay between {1 / RATE_UNIT} and "
-            f"{MAX_MONEY / MONEY:.0f}, got a gain of {gain:.3g} and a loss of {economics.loss:.3g} per unit of stake "
-            f"with stakes up to {stakes.max() / STAKE_UNIT:.3g}."
-        )
-    codes, withheld_codes = _codes(table)
-    fills = [field.fill for field in table.number_fields]
-    is_withheld = [field.name in table.hidden_fields for field in table.number_fields]
-    group = np.full(len(table), NO_GROUP) if table.group is None else table.group
-    return TableParams(
-        codes=jnp.asarray(codes, jnp.int32),
-        withheld_codes=jnp.asarray(withheld_codes, jnp.int32),
-        numbers=jnp.asarray(table.numbers, jnp.float32),
-        withheld_numbers=jnp.asarray(np.array(fills, np.float32)),
-        is_withheld=jnp.asarray(np.array(is_withheld, np.bool_)),
-        stakes=jnp.asarray(stakes, jnp.int32),
-        bad=jnp.asarray(table.bad),
-        group=jnp.asarray(group, jnp.int32),
-        gain=jnp.asarray(gain_rate, jnp.int32),
-        capped_gain=jnp.asarray(round(gain * CAPPED_GAIN * RATE_UNIT), jnp.int32),
-        loss=jnp.asarray(loss_rate, jnp.int32),
-        charge=jnp.asarray(charge_rate, jnp.int32),
-        reduced=jnp.asarray(round(economics.reduced * MILLI), jnp.int32),
-        review_fee=jnp.asarray(review_fee, jnp.int32),
-        document_fee=jnp.asarray(document_fee, jnp.int32),
-        reliability=jnp.asarray(round(economics.review_reliability * MILLI), jnp.int32),
-        hides=jnp.asarray(draws.threshold(economics.hide_probability if table.hidden_fields else 0.0), jnp.int32),
-        regime_steps=jnp.asarray(schedule.steps),
-        regime_levels=jnp.asarray(schedule.levels),
-        is_stream=jnp.asarray(feedback == "stream"),
-    )
-
-
-def _codes(table: ApplicantTable) -> tuple[np.ndarray, list[int]]:
-    """Columns of `TableParams.codes`, [N, C], and the code of each while documents are withheld."""
-    columns = [*table.categories.T]
-    withheld = [
-        field.labels.index(HIDDEN) if field.name in table.hidden_fields else STAYS for field in table.category_fields
-    ]
-    for field, missing in zip(table.number_fields, table.missing.T, strict=True):
-        if field.status is not None:
-            columns.append(np.where(missing, MISSING_NUMBER, KNOWN))
-            withheld.append(HIDDEN_NUMBER if field.name in table.hidden_fields else STAYS)
-    if table.group is not None:
-        columns.append(table.group)
-        withheld.append(STAYS)
-    return np.stack(columns, axis=1) if columns else np.zeros((len(table), 0), np.int32), withheld
-
-
-def _row(order: Array, arrivals: Array, params: TableParams) -> Array:
+def _row(order: Any, arrivals: Value, params: TableParams, arithmetic: Arithmetic) -> Value:
     """[] i32: row of an applicant; every row comes once in an epoch, each epoch in an order of its own."""
     size = len(params.bad)
-    epoch, position = jax.lax.div(arrivals, jnp.int32(size)), jax.lax.rem(arrivals, jnp.int32(size))
-    return permutation.permuted(position, size, order, epoch)
+    epoch = arithmetic.divide(arrivals, size)
+    position = arrivals - epoch * size
+    if arithmetic is INTEGERS:
+        return permutation.permuted_integer(position, size, order, epoch)
+    return permutation.permuted(position, size, jax.lax.bitcast_convert_type(order, jnp.uint32), epoch)
 
 
-def _share(money: Array, share: Array) -> Array:
+def _share(money: Value, share: Value, arithmetic: Arithmetic) -> Value:
     """i32: share / MILLI of the money, rounded towards 0, without leaving 32 bits."""
-    unit = jnp.int32(MILLI)
-    whole, rest = jax.lax.div(money, unit), jax.lax.rem(money, unit)
-    return whole * share + jax.lax.div(rest * share, unit)
+    whole = arithmetic.divide(money, MILLI)
+    return whole * share + arithmetic.divide((money - whole * MILLI) * share, MILLI)

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
 
 from .. import draws, pending, regimes
+from ..arithmetic import ARRAYS, Arithmetic, Value, happens
 from ..contract import FeedbackMode, Field, Outcome, Schema, Solution
 from . import synthetic_applicants as people
 from .terms import (
@@ -23,6 +25,7 @@ from .terms import (
     REJECT,
     REQUEST_DOCUMENT,
     VERDICT,
+    possible,
     verdict_code,
 )
 
@@ -60,23 +63,20 @@ DIFFICULTIES = {
 }
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class SyntheticParams:
+class SyntheticParams(NamedTuple):
     """What may differ between runs of one compiled step."""
 
+    n_applicants: Array  # [] i32, that return; at most the capacity of the world
+    arrivals: people.Arrivals
     regime_steps: Array  # [K] i32, see `regimes.Schedule`
     regime_levels: Array  # [K] i32
     is_stream: Array  # [] bool, outcomes are paid when they arrive
-    arrivals: people.Arrivals
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class SyntheticState:
+class SyntheticState(NamedTuple):
     """Everything that changes in an episode, and its applicants."""
 
-    step: Array  # [] i32, decisions made so far
+    step: Value  # [] i32, decisions made so far
     known: people.Population
     application: people.Application
     pending: pending.PendingOutcomes
@@ -85,109 +85,170 @@ class SyntheticState:
 class Terms(NamedTuple):
     """What the loan at hand pays, [] i32 each, in 1/10000."""
 
-    gain: Array
-    loss: Array
-    fine: Array
-    reduced_gain: Array
-    reduced_loss: Array
-    reduced_fine: Array
+    gain: Value
+    loss: Value
+    fine: Value
+    reduced_gain: Value
+    reduced_loss: Value
+    reduced_fine: Value
+
+
+class Loan(NamedTuple):
+    """What comes of a decision that may pay out."""
+
+    passes: Value  # [] bool, what a review says of the loan
+    is_pending: Value  # [] bool, money is paid out
+    delayed: Value  # [] i32 in 1/10000, what it brings
 
 
 @dataclasses.dataclass(frozen=True)
 class SyntheticCredit:
-    """World of synthetic applicants (`habitus.envs.contract.World`).
+    """World of synthetic applicants (`habitus.envs.contract.World`, `IntegerWorld`).
 
     Two worlds are equal when they compile to the same code; whatever else differs is in `params`.
     """
 
-    n_applicants: int
+    capacity: int  # returning applicants that a state has room for
     observe_entity: bool
     observe_group: bool
     schema: Schema = dataclasses.field(compare=False, repr=False)
     params: SyntheticParams = dataclasses.field(compare=False, repr=False)
 
+    @property
+    def n_step_halves(self) -> int:
+        """Random halves of a step."""
+        return N_DECISION_HALVES + people.N_ARRIVAL_HALVES
+
+    @property
+    def n_observe_halves(self) -> int:
+        """None: nothing observed is noisy, documents are drawn when they are requested."""
+        return 0
+
     def initial(self, key: Array, params: SyntheticParams) -> SyntheticState:
         """State before the first decision; draws the returning applicants of the episode."""
         population_key, arrival_key = jax.random.split(key)
-        known = people.population(population_key, self.n_applicants)
-        known, application = people.arrive(
-            draws.halves(arrival_key, (people.N_ARRIVAL_HALVES,)), known, params.arrivals
-        )
+        known = people.population(population_key, self.capacity)
+        halves = draws.halves(arrival_key, (people.N_ARRIVAL_HALVES,)).astype(jnp.int32)
+        application = people.arrive(cast(Sequence[Array], halves), known, params.arrivals, params.n_applicants, ARRAYS)
         return SyntheticState(
             step=jnp.zeros((), jnp.int32),
-            known=known,
-            application=application,
+            known=people.remember(known, application, ARRAYS),
+            application=application._replace(documents=jnp.full((), people.NOT_REQUESTED, jnp.int32)),
             pending=pending.nothing_pending(),
         )
 
     def observe(self, state: SyntheticState, key: Array, params: SyntheticParams) -> dict[str, Array]:
         """[] i32 codes of the observed fields. Nothing is noisy: `key` is not used."""
+        observation: dict[str, Array] = self.show(state, (), params, ARRAYS)
+        return observation
+
+    def show(
+        self, state: SyntheticState, halves: Sequence[Value], params: SyntheticParams, arithmetic: Arithmetic
+    ) -> dict[str, Value]:
+        """`observe` under either executor."""
         application = state.application
-        codes = {field.name: application.fields[code] for code, field in enumerate(people.FIELDS)}
-        codes[people.DOCUMENTS.name] = application.documents
-        codes[people.APPLICANT] = application.applicant
-        return {field.name: codes[field.name] for field in self.schema.fields}
+        return {field.name: getattr(application, field.name) for field in self.schema.fields}
 
     def step(
         self, state: SyntheticState, action: Array, key: Array, params: SyntheticParams
     ) -> tuple[SyntheticState, Outcome]:
         """One decision about the application at hand; `action` is [] i32 in [0, 5)."""
-        halves = draws.halves(key, (N_DECISION_HALVES + people.N_ARRIVAL_HALVES,))
-        bad_half, delay_half, review_half, document_half, withdrawal_half, _ = halves[:N_DECISION_HALVES]
-        application = state.application
-        terms, chance = self._terms(state, params), self._chance(state, params)
+        halves = draws.halves(key, (self.n_step_halves,)).astype(jnp.int32)
+        return self.advance(state, action, cast(Sequence[Array], halves), params, ARRAYS)
 
-        is_bad = draws.happens_by_chance(bad_half, chance)
-        is_worth_it = _expected(terms.gain, terms.loss, terms.fine, chance) > 0
-        passes = is_worth_it == draws.happens(review_half, RIGHT_REVIEW)
+    def advance(
+        self,
+        state: SyntheticState,
+        action: Value,
+        halves: Sequence[Value],
+        params: SyntheticParams,
+        arithmetic: Arithmetic,
+    ) -> tuple[SyntheticState, Outcome]:
+        """`step` under either executor."""
+        where, application = arithmetic.where, state.application
+        bad_half, delay_half, review_half, document_half, withdrawal_half = (halves[number] for number in range(5))
         is_review, is_request = action == MANUAL_REVIEW, action == REQUEST_DOCUMENT
-        is_paid_out = (action == APPROVE) | (is_review & passes)
-        is_pending = is_paid_out | (action == APPROVE_REDUCED)
-        full = jnp.where(is_bad, -terms.loss, terms.gain) - terms.fine
-        reduced = jnp.where(is_bad, -terms.reduced_loss, terms.reduced_gain) - terms.reduced_fine
-        delayed = jnp.where(is_paid_out, full, jnp.where(is_pending, reduced, 0))
-        immediate = -jnp.where(is_review, REVIEW_FEE, jnp.where(is_request, _document_fee(application), 0))
-        is_closed = ~is_request | draws.happens(withdrawal_half, WITHDRAWAL)
-
+        loan = arithmetic.choose(
+            is_request | (action == REJECT),
+            lambda: Loan(is_review, is_review, 0),  # no review, nothing paid out
+            lambda: self._loan(state, action, bad_half, review_half, params, arithmetic),
+        )
+        fee = where(is_request, _document_fee(application, arithmetic), 0)
+        is_closed = (is_request ^ True) | happens(withdrawal_half, WITHDRAWAL)
         waiting, outcome = pending.settle(
             state.pending,
-            pending.Decision(state.step, immediate, delayed, is_pending, pending.delay(delay_half)),
+            pending.Decision(
+                step=state.step,
+                immediate=-where(is_review, REVIEW_FEE, fee),
+                delayed=loan.delayed,
+                is_pending=loan.is_pending,
+                delay=pending.delay(delay_half),
+            ),
             is_stream=params.is_stream,
             unit=MONEY,
             boundary=is_closed,
-            signals={VERDICT.name: verdict_code(is_review, passes)},
+            signals={VERDICT.name: verdict_code(is_review, loan.passes, arithmetic)},
+            arithmetic=arithmetic,
         )
-        known, following = people.arrive(halves[N_DECISION_HALVES:], state.known, params.arrivals)
-        looks_good = application.has_good_documents ^ draws.happens(document_half, WRONG_DOCUMENTS)
-        is_first_request = is_request & (application.documents == people.NOT_REQUESTED)
-        shown = jnp.where(looks_good, people.GOOD_DOCUMENTS, people.POOR_DOCUMENTS)
-        present = dataclasses.replace(application, documents=jnp.where(is_first_request, shown, application.documents))
-        known, following = jax.tree.map(
-            lambda new, old: jnp.where(is_closed, new, old), (known, following), (state.known, present)
+        following = arithmetic.choose(
+            is_closed,
+            lambda: people.arrive(
+                halves[N_DECISION_HALVES:],
+                state.known,
+                params.arrivals,
+                params.n_applicants,
+                arithmetic,
+            ),
+            lambda: _with_documents(application, document_half, arithmetic),
         )
+        known = people.remember(state.known, following, arithmetic)
         return SyntheticState(state.step + 1, known, following, waiting), outcome
+
+    def _loan(
+        self,
+        state: SyntheticState,
+        action: Value,
+        bad_half: Value,
+        review_half: Value,
+        params: SyntheticParams,
+        arithmetic: Arithmetic,
+    ) -> Loan:
+        where, application = arithmetic.where, state.application
+        level = self._level(state, params, arithmetic)
+        chance = people.chance_of_default(application, level, arithmetic)
+        terms = loan_terms(application.amount, application.debt, level, arithmetic)
+        is_bad = bad_half >> (draws.HALF_BITS - draws.CHANCE_BITS) < chance
+        is_worth_it = expected_money(terms.gain, terms.loss, terms.fine, chance) > 0
+        passes = is_worth_it == happens(review_half, RIGHT_REVIEW)
+        is_paid_out = (action == APPROVE) | ((action == MANUAL_REVIEW) & passes)
+        full = where(is_bad, -terms.loss, terms.gain) - terms.fine
+        reduced = where(is_bad, -terms.reduced_loss, terms.reduced_gain) - terms.reduced_fine
+        is_reduced = action == APPROVE_REDUCED
+        return Loan(passes, is_paid_out | is_reduced, where(is_paid_out, full, where(is_reduced, reduced, 0)))
+
+    def mask(self, state: SyntheticState, params: SyntheticParams, arithmetic: Arithmetic) -> list[Value]:
+        """A condition an action: documents are requested once."""
+        return possible(state.application.documents == people.NOT_REQUESTED)
 
     def action_mask(self, state: SyntheticState, params: SyntheticParams) -> Array:
         """[5] bool: no documents are requested where there are none left to show."""
-        return (
-            jnp.ones(len(ACTIONS), jnp.bool_)
-            .at[REQUEST_DOCUMENT]
-            .set(state.application.documents == people.NOT_REQUESTED)
-        )
+        return jnp.stack([jnp.asarray(condition) for condition in self.mask(state, params, ARRAYS)])
 
     def expected_rewards(
         self, state: SyntheticState, params: SyntheticParams, solution: Solution | None = None
     ) -> Array:
         """[5] f32: expected total reward of each action, the applicant's own effect and documents known."""
-        terms, chance = self._terms(state, params), self._chance(state, params)
-        approve = _expected(terms.gain, terms.loss, terms.fine, chance)
-        tenth = jax.lax.div(approve, jnp.int32(10))  # nine reviews of ten decide rightly, the tenth the opposite
+        application, level = state.application, self._level(state, params, ARRAYS)
+        chance = people.chance_of_default(application, level, ARRAYS)
+        terms = loan_terms(application.amount, application.debt, level, ARRAYS)
+        approve = expected_money(terms.gain, terms.loss, terms.fine, chance)
+        tenth = ARRAYS.divide(approve, 10)  # nine reviews of ten decide rightly, the tenth the opposite
         by_action = {
             APPROVE: approve,
             REJECT: jnp.zeros((), jnp.int32),
             MANUAL_REVIEW: jnp.where(approve > 0, approve - tenth, tenth) - REVIEW_FEE * draws.CHANCE_ONE,
-            REQUEST_DOCUMENT: -_document_fee(state.application) * draws.CHANCE_ONE,
-            APPROVE_REDUCED: _expected(terms.reduced_gain, terms.reduced_loss, terms.reduced_fine, chance),
+            REQUEST_DOCUMENT: -_document_fee(application, ARRAYS) * draws.CHANCE_ONE,
+            APPROVE_REDUCED: expected_money(terms.reduced_gain, terms.reduced_loss, terms.reduced_fine, chance),
         }
         expected = jnp.stack([by_action[action] for action in range(len(ACTIONS))])
         return jnp.divide(expected.astype(jnp.float32), jnp.float32(draws.CHANCE_ONE * MONEY))
@@ -201,36 +262,26 @@ class SyntheticCredit:
 
     def regime(self, state: SyntheticState, params: SyntheticParams) -> Array:
         """[] f32: regime of the coming decision."""
-        return regimes.fraction(self._level(state, params))
+        return regimes.fraction(self._level(state, params, ARRAYS))
 
     def audit(self, state: SyntheticState, params: SyntheticParams) -> dict[str, Array]:
         """Facts of the case at hand, [] i32 each; the applicant's own `effect` in 1/1000 log odds."""
         application = state.application
         return {
-            "group": application.fields[people.GROUP],
+            "group": application.group,
             "applicant": application.applicant,
-            "effect": state.known.effects[application.applicant],
+            "effect": application.effect,
             "has_good_documents": application.has_good_documents.astype(jnp.int32),
         }
 
-    def _level(self, state: SyntheticState, params: SyntheticParams) -> Array:
-        return regimes.level_at(params.regime_steps, params.regime_levels, state.step)
-
-    def _chance(self, state: SyntheticState, params: SyntheticParams) -> Array:
-        return people.chance_of_default(state.application, state.known.effects, self._level(state, params))
-
-    def _terms(self, state: SyntheticState, params: SyntheticParams) -> Terms:
-        amount, debt = state.application.fields[people.AMOUNT], state.application.fields[people.DEBT]
-        gain, loss = GAIN + GAIN_PER_AMOUNT * amount, LOSS + LOSS_PER_AMOUNT * amount
-        fine = jnp.where(debt >= FINE_FROM_DEBT, FINE_PER_LEVEL * self._level(state, params), 0)
-        reduced_gain = jax.lax.div(gain * REDUCED_GAIN[0], jnp.int32(REDUCED_GAIN[1]))
-        reduced_loss = jax.lax.div(loss * REDUCED_LOSS[0], jnp.int32(REDUCED_LOSS[1]))
-        return Terms(gain, loss, fine, reduced_gain, reduced_loss, fine >> 1)
+    def _level(self, state: SyntheticState, params: SyntheticParams, arithmetic: Arithmetic) -> Value:
+        return arithmetic.take(params.regime_levels, arithmetic.entry_at(params.regime_steps, state.step))
 
 
 def synthetic_credit(
     *,
     difficulty: str,
+    capacity: int | None,
     schedule: regimes.Schedule,
     feedback: FeedbackMode,
     observe_entity: bool,
@@ -238,7 +289,8 @@ def synthetic_credit(
 ) -> SyntheticCredit:
     """World for arguments that `CreditReviewEnv` has checked."""
     preset = DIFFICULTIES[difficulty]
-    entity = Field(people.APPLICANT, ("new", *(f"#{number}" for number in range(1, preset.n_applicants + 1))))
+    capacity = preset.n_applicants if capacity is None else capacity
+    entity = Field(people.APPLICANT, ("new", *(f"#{number}" for number in range(1, capacity + 1))))
     fields = [field for field in people.FIELDS if observe_group or not field.sensitive]
     group = people.FIELDS[people.GROUP].name
     schema = Schema(
@@ -260,18 +312,36 @@ def synthetic_credit(
         score_per="step",
     )
     params = SyntheticParams(
+        n_applicants=jnp.asarray(preset.n_applicants, jnp.int32),
+        arrivals=people.arrivals(preset.returning, preset.drift),
         regime_steps=jnp.asarray(schedule.steps),
         regime_levels=jnp.asarray(schedule.levels),
         is_stream=jnp.asarray(feedback == "stream"),
-        arrivals=people.arrivals(preset.returning, preset.drift),
     )
-    return SyntheticCredit(preset.n_applicants, observe_entity, observe_group, schema, params)
+    return SyntheticCredit(capacity, observe_entity, observe_group, schema, params)
 
 
-def _expected(gain: Array, loss: Array, fine: Array, chance: Array) -> Array:
-    """[] i32 in 1/(10000 x 32768): exact expectation of a loan; LARGEST_LOSS x 32768 fits into int32."""
+def loan_terms(amount: Value, debt: Value, level: Value, arithmetic: Arithmetic) -> Terms:
+    """What a loan pays, by the codes of amount and debt and the regime level."""
+    gain, loss = GAIN + GAIN_PER_AMOUNT * amount, LOSS + LOSS_PER_AMOUNT * amount
+    fine = arithmetic.where(debt >= FINE_FROM_DEBT, FINE_PER_LEVEL * level, 0)
+    reduced_gain = arithmetic.divide(gain * REDUCED_GAIN[0], REDUCED_GAIN[1])
+    reduced_loss = arithmetic.divide(loss * REDUCED_LOSS[0], REDUCED_LOSS[1])
+    return Terms(gain, loss, fine, reduced_gain, reduced_loss, fine >> 1)
+
+
+def expected_money(gain: Value, loss: Value, fine: Value, chance: Value) -> Value:
+    """i32 in 1/(10000 x 32768): exact expectation of a loan; LARGEST_LOSS x 32768 fits into int32."""
     return gain * (draws.CHANCE_ONE - chance) - loss * chance - fine * draws.CHANCE_ONE
 
 
-def _document_fee(application: people.Application) -> Array:
-    return jnp.where(application.documents == people.NOT_REQUESTED, DOCUMENT_FEE, REPEATED_DOCUMENT_FEE)
+def _document_fee(application: people.Application, arithmetic: Arithmetic) -> Value:
+    return arithmetic.where(application.documents == people.NOT_REQUESTED, DOCUMENT_FEE, REPEATED_DOCUMENT_FEE)
+
+
+def _with_documents(application: people.Application, half: Value, arithmetic: Arithmetic) -> people.Application:
+    """The same case after a request; a second one shows nothing new."""
+    looks_good = application.has_good_documents ^ happens(half, WRONG_DOCUMENTS)
+    shown = people.POOR_DOCUMENTS - arithmetic.integer(looks_good)
+    is_first = application.documents == people.NOT_REQUESTED
+    return application._replace(documents=arithmetic.where(is_first, shown, application.documents))

@@ -5,14 +5,18 @@ Log odds and effects are integers in 1/1000, chances in 1/32768.
 
 from __future__ import annotations
 
-import dataclasses
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import NDArray
 
-from .. import draws, regimes
+from .. import draws
+from ..arithmetic import ARRAYS, Arithmetic, Table, Value, below, happens
 from ..contract import Field
+from ..regimes import LEVELS
 
 Array = jax.Array
 
@@ -58,42 +62,62 @@ PER_AMOUNT, AMOUNT_OFFSET = 200, -300
 EMPLOYMENT_EFFECTS = np.array([[700, 100, -300, -500], [-500, -200, 200, 900]], np.int32)
 PURPOSE_EFFECTS = np.array([[0, 500, -400, 900, -200], [900, -500, 600, -800, 900]], np.int32)
 SEASONAL_LARGE, RICH_INDEBTED, UNKNOWN_CLEAN, OWN_BUSINESS = 1200, -1000, 500, -1200
+OWN_BUSINESS_CASE = (1, 3)  # codes of the purpose and of the employment
 DOCUMENTS_EFFECT = 900  # subtracted for good documents, added for poor ones
 RETURNING_EFFECT, NEW_EFFECT = 2.0, 0.7  # standard deviation of the applicant's own log odds, not in 1/1000
 
 N_PERSON_HALVES = 12
 N_ARRIVAL_HALVES = N_PERSON_HALVES + 6
 DRIFT_BITS = 14  # drift coefficients are in 1/16384
+MAX_APPLICANTS = 2**15 - 1  # a random half times the number must stay inside int32
+CODE_BITS, CODE_MASK = 3, 7  # of a field in the packed fields of a person: no field of PERSON has more than 8 labels
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Arrivals:
+class Arrivals(NamedTuple):
     """Who comes, and how much applicants change."""
 
-    returning: Array  # [] i32, `draws.threshold` of the share of applications by returning applicants
-    drift_kept: Array  # [] i32, 1/16384, part of an applicant's effect that stays at each application
-    drift_fresh: Array  # [] i32, 1/16384, part of a fresh effect that is added
+    returning: Value  # [] i32, `draws.threshold` of the share of applications by returning applicants
+    drift_kept: Value  # [] i32, 1/16384, part of an applicant's effect that stays at each application
+    drift_fresh: Value  # [] i32, 1/16384, part of a fresh effect that is added
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Population:
-    """The n returning applicants of an episode."""
+class Population(NamedTuple):
+    """The returning applicants of an episode, whose numbers start at 1."""
 
-    effects: Array  # [n + 1] i32, own log odds; slot NEW_APPLICANT belongs to the new applicant at hand
-    people: Array  # [n + 1, len(PERSON)] i32 codes; slot NEW_APPLICANT is unused
+    effects: Value  # [capacity + 1] i32, own log odds; slot NEW_APPLICANT belongs to the new applicant at hand
+    people: Value  # [capacity + 1] i32, the fields PERSON of each, CODE_BITS a field, the first in the lowest bits
 
 
-@jax.tree_util.register_dataclass
-@dataclasses.dataclass(frozen=True)
-class Application:
-    """The case at hand."""
+class Application(NamedTuple):
+    """The case at hand: the codes of FIELDS, in their order and by their names, and what belongs to the applicant."""
 
-    fields: Array  # [len(FIELDS)] i32 codes
-    applicant: Array  # [] i32, NEW_APPLICANT or the number of a returning one
-    documents: Array  # [] i32 code of DOCUMENTS
-    has_good_documents: Array  # [] bool, hidden
+    income: Value
+    debt: Value
+    employment: Value
+    history: Value
+    past_default: Value
+    amount: Value
+    purpose: Value
+    region: Value
+    age: Value
+    group: Value
+    applicant: Value  # [] i32, NEW_APPLICANT or the number of a returning one
+    documents: Value  # [] i32 code of DOCUMENTS
+    effect: Value  # [] i32, the applicant's own log odds, hidden
+    has_good_documents: Value  # [] bool, hidden
+
+
+class Person(NamedTuple):
+    """Codes of what a person is, in the order of PERSON."""
+
+    income: Value
+    debt: Value
+    employment: Value
+    history: Value
+    past_default: Value
+    region: Value
+    age: Value
+    group: Value
 
 
 def arrivals(returning: float, drift: float) -> Arrivals:
@@ -110,116 +134,228 @@ def arrivals(returning: float, drift: float) -> Arrivals:
     )
 
 
-def population(key: Array, n_applicants: int) -> Population:
+def population(key: Array, capacity: int) -> Population:
     """Draw the returning applicants of an episode; `key` is consumed."""
     person_key, effect_key = jax.random.split(key)
-    size = n_applicants + 1
+    size = capacity + 1
+    effect_halves = draws.halves(effect_key, (size, 2))[:, 0].astype(jnp.int32)
+    person_halves = draws.halves(person_key, (size, N_PERSON_HALVES)).astype(jnp.int32)
     return Population(
-        effects=_effect(draws.halves(effect_key, (size, 2))[:, 0], RETURNING_EFFECT),
-        people=_person(draws.halves(person_key, (size, N_PERSON_HALVES))),
+        effects=_effect(effect_halves, RETURNING, ARRAYS),
+        people=_packed(_person(list(jnp.moveaxis(person_halves, -1, 0)), ARRAYS)),
     )
 
 
-def arrive(halves: Array, known: Population, how: Arrivals) -> tuple[Population, Application]:
-    """The next application.
+def arrive(
+    halves: Sequence[Value], known: Population, how: Arrivals, n_applicants: Value, arithmetic: Arithmetic
+) -> Application:
+    """The next application. Whoever applies keeps the `effect` that it shows: see `remember`.
 
     Args:
-        halves: [N_ARRIVAL_HALVES] u32 of `draws.halves`.
+        halves: N_ARRIVAL_HALVES of `draws.halves` as int32.
         known: returning applicants.
         how: parameters.
-
-    Returns:
-        The population after the drift of the one who applies, and the application.
+        n_applicants: [] i32, how many applicants return.
+        arithmetic: executor.
     """
-    person_halves = halves[:N_PERSON_HALVES]
-    returns, who, amount, purpose, bits, effect = halves[N_PERSON_HALVES:]
-    is_returning = draws.happens(returns, how.returning.astype(jnp.uint32))
-    applicant = jnp.where(is_returning, 1 + draws.below(who, len(known.effects) - 1), NEW_APPLICANT)
-    person = jnp.where(is_returning, _returned(known.people[applicant], person_halves, bits), _person(person_halves))
-    fields = jnp.zeros(len(FIELDS), jnp.int32).at[jnp.array(PERSON, jnp.int32)].set(person)
-    fields = fields.at[AMOUNT].set(draws.below(amount, N_CODES[AMOUNT]))
-    fields = fields.at[PURPOSE].set(draws.below(purpose, N_CODES[PURPOSE]))
-
-    drifted = how.drift_kept * known.effects[applicant] + how.drift_fresh * _effect(effect, RETURNING_EFFECT)
-    own_effect = jnp.where(is_returning, drifted >> DRIFT_BITS, _effect(effect, NEW_EFFECT))
-    return dataclasses.replace(known, effects=known.effects.at[applicant].set(own_effect)), Application(
-        fields=fields,
+    # listed one by one: a slice of random words, unpacked, would cost a copy under arrays
+    returns, who, amount, purpose, bits, effect_half = (halves[N_PERSON_HALVES + number] for number in range(6))
+    is_returning = happens(returns, how.returning)
+    applicant = arithmetic.where(is_returning, 1 + below(who, n_applicants), NEW_APPLICANT)
+    person = arithmetic.choose(
+        is_returning,
+        lambda: _returned(arithmetic.take(known.people, applicant), halves, bits, arithmetic),
+        lambda: _person(halves, arithmetic),
+    )
+    effect = arithmetic.choose(
+        is_returning,
+        lambda: (
+            (
+                how.drift_kept * arithmetic.take(known.effects, applicant)
+                + how.drift_fresh * _effect(effect_half, RETURNING, arithmetic)
+            )
+            >> DRIFT_BITS
+        ),
+        lambda: _effect(effect_half, NEW, arithmetic),
+    )
+    return Application(
+        person.income,
+        person.debt,
+        person.employment,
+        person.history,
+        person.past_default,
+        below(amount, N_CODES[AMOUNT]),
+        below(purpose, N_CODES[PURPOSE]),
+        person.region,
+        person.age,
+        person.group,
         applicant=applicant,
-        documents=jnp.full((), NOT_REQUESTED, jnp.int32),
+        documents=NOT_REQUESTED,
+        effect=effect,
         has_good_documents=(bits >> N_REDRAWN) & 1 == 1,
     )
 
 
-def chance_of_default(application: Application, effects: Array, level: Array) -> Array:
+def remember(known: Population, application: Application, arithmetic: Arithmetic) -> Population:
+    """The population in which whoever applies has the effect of the application."""
+    return Population(arithmetic.put_if(known.effects, application.applicant, application.effect, True), known.people)
+
+
+def log_odds_of_fields(application: Application, level: Value, arithmetic: Arithmetic) -> Value:
+    """Log odds of default without the applicant's own effect and without documents.
+
+    Args:
+        application: the case; only its fields are read.
+        level: [] i32, regime level.
+        arithmetic: executor.
+
+    Returns:
+        [] i32 in 1/1000.
+    """
+    take = arithmetic.take
+    rule = (level * N_CODES[PURPOSE] + application.purpose) * N_CODES[EMPLOYMENT] + application.employment
+    return (
+        take(INCOME_AND_DEBT, application.income * N_CODES[DEBT] + application.debt)
+        + take(HISTORY_AND_DEFAULT, application.history * N_CODES[PAST_DEFAULT] + application.past_default)
+        + take(EMPLOYMENT_AND_AMOUNT, application.employment * N_CODES[AMOUNT] + application.amount)
+        + take(RULES, rule)
+    )
+
+
+def chance_of_default(application: Application, level: Value, arithmetic: Arithmetic) -> Value:
     """Probability that the applicant at hand defaults.
 
     Args:
         application: the case.
-        effects: [n + 1] i32, see `Population`.
         level: [] i32, regime level.
+        arithmetic: executor.
 
     Returns:
         [] i32 in 1/32768.
     """
-    fields = application.fields
-    odds = INTERCEPT + PER_INCOME * (fields[INCOME] - MIDDLE_INCOME) + PER_DEBT * (fields[DEBT] - MIDDLE_DEBT)
-    odds += PER_HISTORY * fields[HISTORY] + HISTORY_OFFSET + PER_PAST_DEFAULT * fields[PAST_DEFAULT]
-    odds += PER_AMOUNT * fields[AMOUNT] + AMOUNT_OFFSET
-    for table, field in ((EMPLOYMENT_EFFECTS, EMPLOYMENT), (PURPOSE_EFFECTS, PURPOSE)):
-        first, second = jnp.asarray(table)[:, fields[field]]
-        odds += regimes.interpolated(first, second, level)
-    odds += jnp.where((fields[EMPLOYMENT] == 0) & (fields[AMOUNT] >= 2), SEASONAL_LARGE, 0)
-    odds += jnp.where((fields[INCOME] >= 3) & (fields[DEBT] >= 3), RICH_INDEBTED, 0)
-    odds += jnp.where((fields[PAST_DEFAULT] == 0) & (fields[HISTORY] == 0), UNKNOWN_CLEAN, 0)
-    odds += jnp.where((fields[PURPOSE] == 1) & (fields[EMPLOYMENT] == 3), OWN_BUSINESS, 0)
-    odds += effects[application.applicant]
-    odds += jnp.where(application.has_good_documents, -DOCUMENTS_EFFECT, DOCUMENTS_EFFECT)
-    return draws.log_odds_chance(odds)
+    documents = arithmetic.where(application.has_good_documents, -DOCUMENTS_EFFECT, DOCUMENTS_EFFECT)
+    return chance_of(log_odds_of_fields(application, level, arithmetic) + application.effect + documents, arithmetic)
 
 
-def _effect(half: Array, deviation: float) -> Array:
-    """i32 in 1/1000: normal with a standard deviation that is a multiple of .1."""
-    return jax.lax.div(draws.normal(half) * round(10 * deviation), jnp.int32(10))
+def chance_of(log_odds: Value, arithmetic: Arithmetic) -> Value:
+    """i32 in 1/32768: `draws.log_odds_chance` under either executor."""
+    entry = (log_odds + draws.LOG_ODDS_LIMIT) >> draws.LOG_ODDS_STEP_BITS
+    last = len(draws.SIGMOID_TABLE) - 1
+    entry = arithmetic.where(entry < 0, 0, arithmetic.where(entry > last, last, entry))
+    return arithmetic.take(CHANCES, entry)
 
 
-def _past_default(half: Array) -> Array:
-    is_clean, is_at_most_one = draws.happens(half, NO_DEFAULT), draws.happens(half, AT_MOST_ONE_DEFAULT)
-    return jnp.where(is_clean, 0, jnp.where(is_at_most_one, 1, 2)).astype(jnp.int32)
+def _effect(half: Value, kind: int, arithmetic: Arithmetic) -> Value:
+    """i32 in 1/1000: normal with the standard deviation of a kind of applicant."""
+    return arithmetic.take(EFFECTS, (kind << draws.NORMAL_BITS) + (half >> (draws.HALF_BITS - draws.NORMAL_BITS)))
 
 
-def _person(halves: Array) -> Array:
+def _past_default(half: Value, arithmetic: Arithmetic) -> Value:
+    return arithmetic.integer(half >= NO_DEFAULT) + arithmetic.integer(half >= AT_MOST_ONE_DEFAULT)
+
+
+def _person(halves: Sequence[Value], arithmetic: Arithmetic) -> Person:
     """Fields of a person. Membership of the group shifts income and history down and region to the south.
 
     Args:
-        halves: [..., N_PERSON_HALVES] u32 of `draws.halves`.
-
-    Returns:
-        [..., len(PERSON)] i32 codes.
+        halves: at least N_PERSON_HALVES of `draws.halves` as int32, of any shape.
+        arithmetic: executor.
     """
-    columns = jnp.moveaxis(halves, -1, 0)
-    income, debt, employment, history, default, group, age, region, south, lower_income, lower_history, _ = columns
-    in_group = draws.happens(group, IN_GROUP)
-    lowers_income = in_group & draws.happens(lower_income, LOWER_INCOME)
-    lowers_history = in_group & draws.happens(lower_history, LOWER_HISTORY)
-    is_south = draws.happens(south, jnp.where(in_group, SOUTH_IN_GROUP, SOUTH_ELSEWHERE).astype(jnp.uint32))
-    elsewhere = draws.below(region, jnp.where(in_group, SOUTH + 1, SOUTH).astype(jnp.uint32))
-    codes = {
-        INCOME: jnp.maximum(draws.below(income, N_CODES[INCOME]) - lowers_income, 0),
-        DEBT: draws.below(debt, N_CODES[DEBT]),
-        EMPLOYMENT: draws.below(employment, N_CODES[EMPLOYMENT]),
-        HISTORY: jnp.maximum(draws.below(history, N_CODES[HISTORY]) - lowers_history, 0),
-        PAST_DEFAULT: _past_default(default),
-        REGION: jnp.where(is_south, SOUTH, elsewhere),
-        AGE: draws.below(age, N_CODES[AGE]),
-        GROUP: in_group.astype(jnp.int32),
-    }
-    return jnp.stack([codes[field] for field in PERSON], axis=-1)
+    income, debt, employment, history, default, group, age, region, south, lower_income, lower_history = (
+        halves[number] for number in range(N_PERSON_HALVES - 1)
+    )
+    in_group = happens(group, IN_GROUP)
+    income, history = below(income, N_CODES[INCOME]), below(history, N_CODES[HISTORY])
+    lowers_income = in_group & happens(lower_income, LOWER_INCOME) & (income > 0)
+    lowers_history = in_group & happens(lower_history, LOWER_HISTORY) & (history > 0)
+    is_south = happens(south, arithmetic.where(in_group, SOUTH_IN_GROUP, SOUTH_ELSEWHERE))
+    elsewhere = below(region, arithmetic.where(in_group, SOUTH + 1, SOUTH))
+    return Person(
+        income=income - arithmetic.integer(lowers_income),
+        debt=below(debt, N_CODES[DEBT]),
+        employment=below(employment, N_CODES[EMPLOYMENT]),
+        history=history - arithmetic.integer(lowers_history),
+        past_default=_past_default(default, arithmetic),
+        region=arithmetic.where(is_south, SOUTH, elsewhere),
+        age=below(age, N_CODES[AGE]),
+        group=arithmetic.integer(in_group),
+    )
 
 
-def _returned(person: Array, halves: Array, bits: Array) -> Array:
-    """[len(PERSON)] i32: a returning applicant today. A redrawn field is not shifted by membership of the group."""
-    income, debt, employment, history, default, *_ = halves
-    redrawn = [draws.below(half, n) for half, n in zip((income, debt, employment, history), N_CODES, strict=False)]
-    today = jnp.stack([*redrawn, _past_default(default)])
-    is_redrawn = (bits >> jnp.arange(N_REDRAWN, dtype=jnp.uint32)) & 1 == 1
-    return person.at[:N_REDRAWN].set(jnp.where(is_redrawn, today, person[:N_REDRAWN]))
+def _packed(person: Person) -> Value:
+    """i32: the codes of a person in one number."""
+    packed = person[0]
+    for number, code in enumerate(person[1:], start=1):
+        packed = packed | (code << CODE_BITS * number)
+    return packed
+
+
+def _returned(packed: Value, halves: Sequence[Value], bits: Value, arithmetic: Arithmetic) -> Person:
+    """A returning applicant today. A redrawn field is not shifted by membership of the group."""
+    person = [(packed >> CODE_BITS * number) & CODE_MASK for number in range(len(PERSON))]
+    for number, n_codes in enumerate(N_CODES[: N_REDRAWN - 1]):
+        is_redrawn = (bits >> number) & 1 == 1
+        person[number] = arithmetic.where(is_redrawn, below(halves[number], n_codes), person[number])
+    last = N_REDRAWN - 1
+    is_redrawn = (bits >> last) & 1 == 1
+    person[last] = arithmetic.where(is_redrawn, _past_default(halves[last], arithmetic), person[last])
+    return Person(*person)
+
+
+def _effect_table() -> NDArray[np.int32]:
+    """[2, 4096] i32: effects of new and of returning applicants, equally likely, rounded towards 0."""
+    deviations = np.array([NEW_EFFECT, RETURNING_EFFECT])
+    tenths = np.round(10 * deviations).astype(np.int32)[:, None]
+    table: NDArray[np.int32] = np.trunc(draws.NORMAL_TABLE * tenths / 10).astype(np.int32)
+    return table
+
+
+def _rule_table() -> NDArray[np.int32]:
+    """[LEVELS + 1, purposes, employments] i32: what the rules change, rounded towards the first rules."""
+    level = np.arange(LEVELS + 1)[:, None]
+    employment, purpose = (
+        table[0] + np.trunc((table[1] - table[0]) * level / LEVELS).astype(np.int32)
+        for table in (EMPLOYMENT_EFFECTS, PURPOSE_EFFECTS)
+    )
+    effects: NDArray[np.int32] = purpose[:, :, None] + employment[:, None, :]
+    effects[:, OWN_BUSINESS_CASE[0], OWN_BUSINESS_CASE[1]] += OWN_BUSINESS
+    return effects
+
+
+NEW, RETURNING = 0, 1  # rows of EFFECTS
+EFFECTS = Table(_effect_table())
+CHANCES = Table(draws.SIGMOID_TABLE)
+RULES = Table(_rule_table())
+INCOME_AND_DEBT = Table(
+    [
+        [
+            INTERCEPT
+            + PER_INCOME * (income - MIDDLE_INCOME)
+            + PER_DEBT * (debt - MIDDLE_DEBT)
+            + RICH_INDEBTED * (income >= 3 and debt >= 3)
+            for debt in range(N_CODES[DEBT])
+        ]
+        for income in range(N_CODES[INCOME])
+    ]
+)
+HISTORY_AND_DEFAULT = Table(
+    [
+        [
+            PER_HISTORY * history
+            + HISTORY_OFFSET
+            + PER_PAST_DEFAULT * past_default
+            + UNKNOWN_CLEAN * (history == 0 and past_default == 0)
+            for past_default in range(N_CODES[PAST_DEFAULT])
+        ]
+        for history in range(N_CODES[HISTORY])
+    ]
+)
+EMPLOYMENT_AND_AMOUNT = Table(
+    [
+        [
+            PER_AMOUNT * amount + AMOUNT_OFFSET + SEASONAL_LARGE * (employment == 0 and amount >= 2)
+            for amount in range(N_CODES[AMOUNT])
+        ]
+        for employment in range(N_CODES[EMPLOYMENT])
+    ]
+)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from habitus import envs
 from habitus.envs import contract
+from habitus.envs.arithmetic import ARRAYS, INTEGERS
 from habitus.envs.credit_review import synthetic_applicants as people
 from habitus.envs.credit_review.terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
 
@@ -104,10 +105,17 @@ def test_the_oracle_takes_the_greatest_expected_reward():
         env.step(env.oracle_action())
 
 
-def application(**codes):
+def application(*, effect=0, has_good_documents=True, **codes):
     named = {field.name: 0 for field in people.FIELDS} | {"income": 2, "debt": 2} | codes
-    fields = jnp.array([named[field.name] for field in people.FIELDS], jnp.int32)
-    return people.Application(fields, jnp.int32(0), jnp.int32(0), jnp.asarray(True))
+    return people.Application(**named, applicant=0, documents=0, effect=effect, has_good_documents=has_good_documents)
+
+
+def chance(case, level):
+    """Probability of default, the same under both executors."""
+    by_arrays = people.chance_of_default(jax.tree.map(jnp.asarray, case), jnp.int32(level), ARRAYS)
+    by_integers = people.chance_of_default(case, level, INTEGERS)
+    assert int(by_arrays) == by_integers
+    return by_integers / 32768
 
 
 @pytest.mark.parametrize(
@@ -133,15 +141,13 @@ def application(**codes):
     ],
 )
 def test_log_odds_by_hand(codes, level, log_odds):
-    chance = people.chance_of_default(application(**codes), jnp.zeros(2, jnp.int32), jnp.int32(level))
-    assert int(chance) / 32768 == pytest.approx(1 / (1 + np.exp(-log_odds)), abs=6e-4)
+    assert chance(application(**codes), level) == pytest.approx(1 / (1 + np.exp(-log_odds)), abs=6e-4)
 
 
 def test_the_effect_of_the_person_and_poor_documents_raise_the_log_odds():
-    poor = people.Application(application().fields, jnp.int32(1), jnp.int32(0), jnp.asarray(False))
-    chance = people.chance_of_default(poor, jnp.array([0, 1500], jnp.int32), jnp.int32(0))
+    found = chance(application(effect=1500, has_good_documents=False), 0)
     # the first case of the table above, 1.8 more for documents, 1.5 for the person
-    assert int(chance) / 32768 == pytest.approx(1 / (1 + np.exp(-(-1.15 + 1.8 + 1.5))), abs=6e-4)
+    assert found == pytest.approx(1 / (1 + np.exp(-(-1.15 + 1.8 + 1.5))), abs=6e-4)
 
 
 @functools.cache
