@@ -35,8 +35,8 @@ class GameNPCEnv(WorldEnv):
 
     ## Description
     The agent is a non-player character, the NPC. A long episode is a chain of encounters, one after the other, each
-    with one player. Players return. Each has a hidden style that persists from visit to visit and sometimes drifts: what
-    wins against one loses against another, and whoever recognises a player need not find out again.
+    with one player. Players return. Each has a hidden style that persists from visit to visit and sometimes drifts:
+    what wins against one loses against another, and whoever recognises a player need not find out again.
 
     In every step the NPC acts and the player moves, both at once. The player's move is drawn from its style and the
     situation, not from what the NPC does in the same step.
