@@ -1,8 +1,8 @@
 """habitus: a reinforcement-learning benchmark of memory.
 
-Importing the package registers its worlds with Gymnasium, so that `gymnasium.make("habitus/CreditReview-v0")` works
-afterwards; without an import, `gymnasium.make("habitus:habitus/CreditReview-v0")` does both; `make_vec`
-likewise. Nothing heavy is imported here: JAX comes with `habitus.envs`, PyTorch only with a deep baseline, matplotlib only with a plot.
+Importing the package registers its worlds with Gymnasium, so that `gymnasium.make("habitus/CreditReview-v0")` and
+`make_vec` work afterwards; without an import, `gymnasium.make("habitus:habitus/CreditReview-v0")` does both. Nothing
+heavy is imported here: JAX comes with `habitus.envs`, PyTorch only with a deep baseline, matplotlib only with a plot.
 """
 
 import gymnasium
