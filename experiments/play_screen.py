@@ -12,7 +12,7 @@ import rich.panel
 import rich.table
 
 from ..envs.rendering import History, Scene
-from ..envs.rendering.scene import words
+from ..envs.rendering.scene import signed, words
 from .play_setup import Game
 
 MOST_NUMBERS = 24  # of an array without names that are printed one by one
@@ -65,13 +65,13 @@ class Screen:
     def brought(self, history: History) -> None:
         """What the last step brought."""
         event = history.events[-1]
-        parts = [f"{words(event.action)} -> reward [{_style(event.reward)}]{event.reward:+.2f}[/]"]
+        parts = [f"{words(event.action)} -> reward [{_style(event.reward)}]{signed(event.reward)}[/]"]
         parts += [f"{words(name)}: [bold]{_safe(words(label))}[/]" for name, label in event.signals.items()]
         self.console.print(", ".join(parts))
         self.said(event.text)
         for decision, action, value in event.arrived:
             self.console.print(
-                f"  decision {decision + 1} ({_safe(words(action))}) brought [{_style(value)}]{value:+.2f}[/]"
+                f"  decision {decision + 1} ({_safe(words(action))}) brought [{_style(value)}]{signed(value)}[/]"
             )
         if event.boundary and self.game.schema is not None:
             self.console.rule(f"[dim]{_safe(words(self.game.schema.boundary))} over[/]", style="dim")
@@ -94,7 +94,8 @@ class Screen:
         if not n:
             self.console.print("nothing was decided.")
             return
-        line = f"{n:,} decision{'s' * (n != 1)}, sum of rewards [{_style(total)}]{total:+.2f}[/], mean {total / n:+.3f}"
+        line = f"{n:,} decision{'s' * (n != 1)}, sum of rewards [{_style(total)}]{signed(total)}[/]"
+        line += f", mean {total / n:+.3f}"
         if self.game.schema is not None and self.game.schema.score_per == "boundary" and n_boundaries:
             line += f", {total / n_boundaries:+.3f} per {words(self.game.schema.boundary)}"
         self.console.print(line)
@@ -152,7 +153,8 @@ def _short(value: Any) -> str:
 
 
 def _style(value: float) -> str:
-    return "bold green" if value > 0 else "bold red" if value < 0 else "bold"
+    shown = round(value, 2)
+    return "bold green" if shown > 0 else "bold red" if shown < 0 else "bold"
 
 
 def _safe(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .scene import Event, Scene, words
+from .scene import Event, Scene, signed, words
 
 WIDTH = 64  # characters of a rule
 N_ARRIVALS = 6  # latest outcomes shown
@@ -41,13 +41,13 @@ def decision_line(event: Event | None) -> str:
     if event is None:
         return "none yet"
     signals = [f"{words(name)}: {words(label)}" for name, label in event.signals.items()]
-    return ", ".join([f"{words(event.action)} -> reward {event.reward:+.2f}", *signals])
+    return ", ".join([f"{words(event.action)} -> reward {signed(event.reward)}", *signals])
 
 
 def arrival_lines(scene: Scene) -> list[str]:
     """Delayed outcomes, newest last."""
     return [
-        f"decision {decision + 1} ({words(action)}) brought {value:+.2f}"
+        f"decision {decision + 1} ({words(action)}) brought {signed(value)}"
         for decision, action, value in list(scene.history.arrivals)[-N_ARRIVALS:]
     ]
 
@@ -60,7 +60,7 @@ def impossible_actions(scene: Scene) -> list[str]:
 def summary(scene: Scene) -> str:
     """Sum of rewards and what is still to come."""
     history = scene.history
-    line = f"sum of rewards {history.total:+.2f} after {history.n_made} decisions"
+    line = f"sum of rewards {signed(history.total)} after {history.n_made} decisions"
     if history.n_waiting:
         line += f", {history.n_waiting} outcome{'s' * (history.n_waiting != 1)} still to arrive"
     return line

@@ -23,7 +23,7 @@ from .canvas import (
     heart_mask,
     shape_mask,
 )
-from .scene import Event, Scene, words
+from .scene import Event, Scene, signed, words
 
 MAP = Box(16, 56, 532, 336)
 GROUND = {"plain": (168, 199, 122), "forest": (104, 148, 92), "ruins": (188, 180, 164), "hills": (196, 172, 122)}
@@ -132,7 +132,7 @@ def _banner(canvas: Canvas, last: Event) -> None:
     canvas.text(box.left + 12, box.top + 6, said, width=box.width - 90, size=14, colour=WHITE)
     colour = (134, 226, 160) if last.reward > 0 else (250, 160, 150)
     canvas.text(
-        box.right - 72, box.top + 6, f"{last.reward:+.2f}", width=60, size=14, colour=colour, bold=True, align="right"
+        box.right - 72, box.top + 6, signed(last.reward), width=60, size=14, colour=colour, bold=True, align="right"
     )
 
 

@@ -21,7 +21,7 @@ from .canvas import (
     blend,
     fitted,
 )
-from .scene import Scene, words
+from .scene import Scene, signed, words
 
 WIDTH, HEIGHT = 800, 512  # pixels; multiples of 16, as video encoders want them
 HEADER = 44
@@ -113,7 +113,7 @@ def money(canvas: Canvas, box: Box, scene: Scene) -> None:
     total = scene.history.total
     colour = colour_of(total)
     n_made = scene.history.n_made
-    said = f"{total:+.2f} after {n_made:,}"
+    said = f"{signed(total)} after {n_made:,}"
     if inner.width > 260:
         said += f" decision{'s' * (n_made != 1)}"
     canvas.text(inner.left + 96, box.top + 5, said, width=inner.width - 96, size=13, colour=colour, align="right")
@@ -122,12 +122,13 @@ def money(canvas: Canvas, box: Box, scene: Scene) -> None:
 
 def amount(canvas: Canvas, x: int, y: int, value: float, *, width: int, size: int = 13) -> None:
     """A reward with its sign, on the right of its strip, green or red."""
-    canvas.text(x, y, f"{value:+.2f}", width=width, size=size, colour=colour_of(value), bold=True, align="right")
+    canvas.text(x, y, signed(value), width=width, size=size, colour=colour_of(value), bold=True, align="right")
 
 
 def colour_of(value: float) -> Colour:
     """Green above 0, red below, grey at 0."""
-    return GREEN if value > 0 else RED if value < 0 else MUTED
+    shown = round(value, 2)
+    return GREEN if shown > 0 else RED if shown < 0 else MUTED
 
 
 def number_of(decision: int) -> str:

@@ -161,6 +161,11 @@ def words(name: str) -> str:
     return name.replace("_", " ")
 
 
+def signed(value: float) -> str:
+    """A reward to two places with its sign; what rounds to nothing is +0.00."""
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
 def _text_of(info: Mapping[str, Any]) -> Mapping[str, str]:
     text = info.get("text")
     return dict(text) if isinstance(text, Mapping) else {}

@@ -8,8 +8,8 @@ from pathlib import Path
 import gymnasium
 import numpy as np
 import pytest
-from habitus import envs
 from habitus.envs import rendering
+from habitus.envs.game_npc import GameNPCEnv
 from habitus.envs.rendering import canvas, customer_service, fonts
 from PIL import Image, ImageFont
 
@@ -290,14 +290,20 @@ def test_a_missing_moviepy_is_named(monkeypatch):
 
 @pytest.mark.slow
 def test_gymnasium_records_an_episode(tmp_path):
-    env = envs.CreditReviewEnv(render_mode="rgb_array", horizon=5)
-    recorded = gymnasium.wrappers.RecordVideo(env, str(tmp_path), episode_trigger=lambda _: True)
+    env = GameNPCEnv(render_mode="rgb_array", horizon=5)
+    recorded = gymnasium.wrappers.RecordVideo(env, str(tmp_path / "films"), episode_trigger=lambda _: True)
     recorded.reset(seed=0)
     for _ in range(5):
         recorded.step(1)
     recorded.close()
-    (film,) = tmp_path.glob("*.mp4")
+    (film,) = tmp_path.glob("films/*.mp4")
     assert film.stat().st_size > 5000
+
+
+@pytest.mark.slow
+def test_an_mp4_is_written(tmp_path):
+    frames = [rendering.picture(scenes.played(scenes.GAME, n, seed=3)) for n in range(4)]
+    assert rendering.write_video(frames, tmp_path / "film.mp4", fps=4).stat().st_size > 5000
 
 
 def test_pillow_has_the_letters():
