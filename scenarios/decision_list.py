@@ -167,6 +167,8 @@ def _translated(error: pydantic.ValidationError, file: str) -> RulesError:
 
 
 def _kind(value: Any) -> str:
-    if value is None or value == [] or value == "":
+    if value in (None, [], ""):
         return "nothing"
-    return {dict: "keys with values", list: "a list", str: f"the text `{value}`"}.get(type(value), repr(value))
+    if isinstance(value, str):
+        return f"the text `{value}`"
+    return "a list" if isinstance(value, list) else "keys with values"
