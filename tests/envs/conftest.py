@@ -3,16 +3,25 @@ from pathlib import Path
 
 import pytest
 
-PROGRAM = Path(__file__).parent / "rollouts.py"
+
+def module(name):
+    """A module of this folder; tests are no package, so it is loaded by its path."""
+    spec = importlib.util.spec_from_file_location(name, Path(__file__).parent / f"{name}.py")
+    loaded = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(loaded)
+    return loaded
 
 
 @pytest.fixture(scope="session")
 def rollouts():
-    """The module `rollouts`; tests are no package, so it is loaded by its path."""
-    spec = importlib.util.spec_from_file_location("rollouts", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The module `rollouts`."""
+    return module("rollouts")
+
+
+@pytest.fixture(scope="session")
+def toys():
+    """The module `toys`."""
+    return module("toys")
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,278 @@
+"""The vector environment against N scalar ones side by side, bit by bit."""
+
+import gymnasium
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from habitus import envs
+
+MODES = tuple(AutoresetMode)
+N = 3
+
+
+def pairs(shown):
+    """`feedback` of scalar environments from the arrays of a vector one."""
+    lists = np.full(len(shown["feedback_id"]), None, object)
+    for i, (ids, values) in enumerate(zip(shown["feedback_id"], shown["feedback_value"], strict=True)):
+        lists[i] = [(int(one), float(value)) for one, value in zip(ids, values, strict=True) if one >= 0]
+    return lists
+
+
+def in_lists(infos):
+    """Infos of a vector environment with `feedback` as the scalar environments have it."""
+    found = {name: value for name, value in infos.items() if "feedback_" not in name}
+    if "final_info" in infos:
+        found["final_info"] = in_lists(infos["final_info"])
+    if "feedback_id" in infos:
+        shown = infos["_feedback_id"]
+        found["feedback"] = np.where(shown, pairs(infos), None)
+        found["_feedback"] = shown
+    return found
+
+
+def assert_same(one, other, where=""):
+    assert type(one) is type(other), where
+    if isinstance(one, dict):
+        assert one.keys() == other.keys(), where
+        for name in one:
+            assert_same(one[name], other[name], f"{where}[{name!r}]")
+    elif isinstance(one, tuple):
+        for number, (part, its) in enumerate(zip(one, other, strict=True)):
+            assert_same(part, its, f"{where}[{number}]")
+    elif isinstance(one, np.ndarray):
+        assert (one.dtype, one.shape) == (other.dtype, other.shape), where
+        if one.dtype == object:
+            for number, (part, its) in enumerate(zip(one, other, strict=True)):
+                assert_same(part, its, f"{where}[{number}]")
+        else:
+            assert one.tobytes() == other.tobytes(), where
+    else:
+        assert one == other, where
+
+
+def compare(make_scalar, make_vector, n_steps, mode, seed=5):
+    """Step a vector environment and scalar ones side by side with random actions; resets happen on the way."""
+    scalar = SyncVectorEnv([make_scalar] * N, autoreset_mode=mode)
+    vector = make_vector(N, mode)
+    rng = np.random.default_rng(seed)
+    shown = scalar.reset(seed=seed), vector.reset(seed=seed)
+    assert_same(shown[0], (shown[1][0], in_lists(shown[1][1])), "reset")
+    n_resets = 0
+    for number in range(n_steps):
+        actions = rng.integers(vector.single_action_space.n, size=N)
+        expected, found = scalar.step(actions), vector.step(actions)
+        assert_same(expected, (*found[:4], in_lists(found[4])), f"step {number}")
+        ended = expected[2] | expected[3]
+        n_resets += ended.any()
+        if mode is AutoresetMode.DISABLED and ended.any():
+            expected = scalar.reset(options={"reset_mask": ended.copy()})
+            found = vector.reset(options={"reset_mask": ended.copy()})
+            assert_same(expected, (found[0], in_lists(found[1])), f"reset after step {number}")
+    assert n_resets >= 3
+    return vector
+
+
+@pytest.fixture(params=["integers", "compiled"])
+def toy(request, toys):
+    """A toy world, stepped one by one in either executor."""
+    world = toys.toy()
+    return world if request.param == "integers" else toys.Plain(world)
+
+
+def tell(before, action, info, after, number):
+    """A narrator that looks at everything; at a reset it has one key less."""
+    said = {
+        "world": f"{number}: {before and int(before['mood'])} {action} {info['feedback']} {float(after['size'][0])}"
+    }
+    return said if action is None else said | {"agent": f"{info['weather']} {info['action_mask'].tolist()}"}
+
+
+@pytest.mark.parametrize("narrate", [None, tell], ids=["silent", "told"])
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+def test_every_mode_equals_scalar_environments_bit_by_bit(toy, mode, narrate):
+    compare(
+        lambda: envs.WorldEnv(toy, horizon=40, narrate=narrate),
+        lambda n, mode: envs.WorldVectorEnv(toy, n, horizon=40, autoreset_mode=mode, narrate=narrate),
+        n_steps=2000 if narrate is None else 300,
+        mode=mode,
+    )
+
+
+def test_resetting_one_sub_environment_does_not_touch_another(toys):
+    world = toys.toy(ends=0.0)
+    vector = envs.WorldVectorEnv(world, 3, autoreset_mode="Disabled")
+    alone = envs.WorldEnv(world)
+    vector.reset(seed=7)
+    alone.reset(seed=8)
+    for number in range(50):
+        if number % 5 == 0:
+            before = jax.tree.map(np.asarray, vector.state)
+            mask = np.array([True, False, number % 2 == 0])
+            _, infos = vector.reset(options={"reset_mask": mask})
+            after = jax.tree.map(np.asarray, vector.state)
+            jax.tree.map(lambda one, other: np.testing.assert_array_equal(one[~mask], other[~mask]), before, after)  # noqa: B023
+            assert (after.step == np.where(mask, 0, before.step)).all()
+            np.testing.assert_array_equal(infos["_regime"], mask)
+        observations, rewards, *_ = vector.step([0, number % 3, 1])
+        observation, reward, *_ = alone.step(number % 3)
+        assert rewards[1] == reward
+        assert {name: values[1] for name, values in observations.items()} == observation
+
+
+def test_the_time_limit_truncates_and_does_not_terminate(toys):
+    vector = envs.WorldVectorEnv(toys.toy(ends=0.0), 2, horizon=3)
+    vector.reset(seed=0)
+    ends = [tuple(part.tolist() for part in vector.step([0, 0])[2:4]) for _ in range(8)]
+    running, truncated = ([False] * 2, [False] * 2), ([False] * 2, [True] * 2)
+    assert ends == [running, running, truncated, running, running, running, truncated, running]
+
+
+def test_nothing_is_compiled_after_the_first_reset_and_step(toys):
+    vector = envs.WorldVectorEnv(toys.toy(), 4, horizon=10, autoreset_mode="SameStep")
+    vector.reset(seed=0)
+    vector.step([0, 1, 2, 0])
+    calls = vector._calls
+    before = calls.step._cache_size(), calls.restart._cache_size()
+    others = envs.WorldVectorEnv(toys.toy(regime="shift", ends=0.3), 4, horizon=7)
+    others.reset(seed=5)
+    for number in range(50):
+        vector.step([number % 3] * 4)
+        others.step(np.array([0, 0, number % 3, 1]))
+    assert (calls.step._cache_size(), calls.restart._cache_size()) == before
+
+
+def test_params_of_each_sub_environment_equal_environments_of_their_own(toys):
+    worlds = [toys.toy(regime=regime, ends=ends) for regime, ends in (("none", 0.0), ("shift", 0.05), ("drift", 0.3))]
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(world.params for world in worlds))
+    vector = envs.WorldVectorEnv(worlds[0], 3, horizon=100, params=stacked, per_env_params=True)
+    scalar = SyncVectorEnv([lambda world=world: envs.WorldEnv(world, horizon=100) for world in worlds])
+    assert_same(scalar.reset(seed=1)[0], vector.reset(seed=1)[0])
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        actions = rng.integers(3, size=3)
+        assert_same(scalar.step(actions)[:4], vector.step(actions)[:4])
+
+
+def test_measurement_is_that_of_scalar_environments(toys):
+    world = toys.toy(ends=0.0)
+    vector, scalar = envs.WorldVectorEnv(world, 2), [envs.WorldEnv(world) for _ in range(2)]
+    vector.reset(seed=3)
+    for i, env in enumerate(scalar):
+        env.reset(seed=3 + i)
+    for number in range(20):
+        for env in scalar:
+            env.step(number % 3)
+        vector.step([number % 3] * 2)
+        for of_all, of_one in (
+            (vector.expected_rewards(), [env.expected_rewards() for env in scalar]),
+            (vector.action_values(), [env.action_values() for env in scalar]),
+            (vector.oracle_actions(), [env.oracle_action() for env in scalar]),
+            (vector.action_masks(), [env.action_masks() for env in scalar]),
+            (vector.regime_levels(), [env.regime_level() for env in scalar]),
+            (vector.audit()["mood"], [env.audit()["mood"] for env in scalar]),
+        ):
+            np.testing.assert_array_equal(of_all, of_one)
+    assert [row.tolist() for row in vector.call("action_masks")] == vector.action_masks().tolist()
+    assert vector.call("audit")[1] == {"mood": scalar[1].audit()["mood"]}
+    assert vector.get_attr("horizon") == (2000, 2000)
+
+
+def test_shown_arrays_are_new_and_stay_as_they_were(toys):
+    vector = envs.WorldVectorEnv(toys.toy(ends=0.0), 2)
+    shown = [vector.reset(seed=0)]
+    kept = [jax.tree.map(np.copy, shown[0])]
+    for _ in range(5):
+        observation, *_, infos = vector.step([1, 1])
+        for array in (*observation.values(), *infos.values()):
+            assert array.flags.writeable
+        shown.append((observation, infos))
+        kept.append(jax.tree.map(np.copy, shown[-1]))
+        state = vector.state
+    assert_same(tuple(shown), tuple(kept))
+    vector.step([0, 0])
+    assert state.step.tolist() == [5, 5]  # a state that was asked for outlives the step that follows
+
+
+def test_wrappers_of_gymnasium_work(toys):
+    world = toys.toy()
+    vector = envs.WorldVectorEnv(world, 4, horizon=20)
+    recorded = gymnasium.wrappers.vector.RecordEpisodeStatistics(vector)
+    recorded.reset(seed=0)
+    total, length, seen = np.zeros(4), np.zeros(4, int), 0
+    ended = np.zeros(4, bool)
+    for number in range(200):
+        _, rewards, terminated, truncated, infos = recorded.step(np.full(4, number % 3))
+        total, length = np.where(ended, 0, total + rewards), np.where(ended, 0, length + 1)
+        ended = terminated | truncated
+        if ended.any():
+            seen += 1
+            np.testing.assert_allclose(infos["episode"]["r"][ended], total[ended], rtol=1e-6)
+            np.testing.assert_array_equal(infos["episode"]["l"][ended], length[ended])
+    assert seen > 5
+    flat = gymnasium.wrappers.vector.FlattenObservation(envs.WorldVectorEnv(world, 64, horizon=20))
+    normalised = gymnasium.wrappers.vector.NormalizeObservation(flat)
+    normalised.reset(seed=0)
+    shown = np.stack([normalised.step(np.zeros(64, int))[0] for _ in range(200)])[100:]
+    assert shown.shape == (100, 64, 4)
+    assert np.abs(shown.mean((0, 1))).max() < 0.1
+    assert np.abs(shown.std((0, 1)) - 1).max() < 0.1
+
+
+@pytest.mark.parametrize(
+    ("actions", "reason"),
+    [([0], "shape"), ([0, 3], "range"), ([-1, 0], "range"), ([0.0, 1.0], "type"), (None, "type")],
+)
+def test_unknown_actions_are_refused(toys, actions, reason):
+    vector = envs.WorldVectorEnv(toys.toy(), 2)
+    vector.reset(seed=0)
+    with pytest.raises(ValueError, match=r"`actions` must be 2 whole numbers of 0 = wait, 1 = ask, 2 = leave; got"):
+        vector.step(actions)
+
+
+def test_steps_and_resets_out_of_order_are_refused(toys):
+    world = toys.toy(ends=0.0)
+    vector = envs.WorldVectorEnv(world, 2, horizon=1, autoreset_mode="Disabled")
+    with pytest.raises(gymnasium.error.ResetNeeded, match="call `reset` first"):
+        vector.step([0, 0])
+    with pytest.raises(gymnasium.error.ResetNeeded, match="first `reset` must be of all"):
+        vector.reset(options={"reset_mask": np.array([True, False])})
+    vector.reset(seed=0)
+    vector.step([0, 0])
+    with pytest.raises(gymnasium.error.ResetNeeded, match=r"those of \[0, 1\] have ended"):
+        vector.step([0, 0])
+    for mask in ([True, False], np.array([1, 0])):
+        with pytest.raises(TypeError, match="must be an array of bool"):
+            vector.reset(options={"reset_mask": mask})
+    for mask in (np.array([True]), np.array([False, False])):
+        with pytest.raises(ValueError, match="must have shape"):
+            vector.reset(options={"reset_mask": mask})
+    with pytest.raises(ValueError, match="`seed` must be an int or a list of 2"):
+        vector.reset(seed=[1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_envs": 0}, r"`num_envs` must lie in \[1, "),
+        ({"horizon": 0}, r"`horizon` must lie in \[1, "),
+        ({"autoreset_mode": "sometimes"}, "`autoreset_mode` must be one of"),
+        ({"render_mode": "rgb_array"}, "`render_mode` must be None"),
+        ({"per_env_params": True}, r"`params.regime_steps` must have shape \(2, 16\), got \(16,\)"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(toys, changes, message):
+    with pytest.raises(ValueError, match=message):
+        envs.WorldVectorEnv(toys.toy(), **({"num_envs": 2} | changes))
+
+
+def test_a_list_of_seeds_gives_each_its_own_and_none_continues(toys):
+    world = toys.toy(ends=0.0)
+    vector, one = envs.WorldVectorEnv(world, 2), envs.WorldEnv(world)
+    first = vector.reset(seed=[4, 9])[0]["size"][:, 0].tolist()
+    again = vector.reset(seed=[None, 9])[0]["size"][:, 0].tolist()
+    assert first == [one.reset(seed=seed)[0]["size"][0] for seed in (4, 9)]
+    one.reset(seed=4)
+    assert again == [one.reset()[0]["size"][0], first[1]]
+    assert vector.np_random_seed == (4, 9)
