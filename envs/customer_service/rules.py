@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import draws, regimes
-from ..arithmetic import Table
 
 Floats = NDArray[np.float64]
 
@@ -225,15 +224,6 @@ SURVEY = _survey()
 COST = np.round(_mixed(FIRST_RULES_COST, SECOND_RULES_COST)).astype(np.int64)  # [level, action]; no halves occur
 CLIPPED_MOOD = np.clip(np.arange(N_MOODS + 2) - 1, 0, N_MOODS - 1)  # [mood + 0, 1 or 2]: one worse, same, one better
 SEEN_WORSE, SEEN_BETTER = draws.threshold(SEEN_WRONG), draws.threshold(1 - SEEN_WRONG)
-
-
-class Tables:
-    """The same, flat, for `Arithmetic.take`."""
-
-    trust, solved, mood = Table(TRUST), Table(SOLVED), Table(MOOD)
-    reply, reply_of_slot = Table(REPLY), Table(REPLY_OF_SLOT)
-    event, end_pays, survey, cost = Table(EVENT), Table(END_PAYS), Table(SURVEY), Table(COST)
-    clipped_mood = Table(CLIPPED_MOOD)
 
 
 def chances(cumulative: NDArray[Any]) -> Floats:

@@ -16,8 +16,8 @@ from .. import draws, regimes, visitors
 from ..arithmetic import ARRAYS, Arithmetic, below, happens
 from ..contract import NO_DECISION, Behaviour, FeedbackMode, Field, Filter, Outcome, Schema, Signal, Solution
 from . import belief, rules, solution
-from .rules import Tables
 from .state import ServiceParams, ServiceState, Ticket
+from .tables import CHANCE_BITS, CHANCE_MASK, PAYS_OFFSET, drawn, tables
 
 Array = jax.Array
 
@@ -89,35 +89,30 @@ class CustomerService:
         persona = take(known.types, ticket.customer)
         closes, is_first = action == rules.CLOSE, ticket.turn == 0
 
-        stage = where(is_first, 0, ticket.trust + 1)
-        row = ((level * rules.N_PERSONAS + persona) * rules.N_ACTIONS + action) * 4 + stage
-        trust = arithmetic.category(halves[TRUST_HALF], Tables.trust, row, rules.N_TRUST)
-        row = ((level * 2 * rules.N_ISSUES + ticket.issue * 2 + ticket.cause) * rules.N_ACTIONS + action) * 3 + trust
-        solves = happens(halves[SOLVED_HALF], take(Tables.solved, row)) & (ticket.is_solved == 0)
-        is_solved = ticket.is_solved + integer(solves)
+        read = tables()
+        row = ((level * rules.N_PERSONAS + persona) * rules.N_ACTIONS + action) * 4
+        trust = drawn(halves[TRUST_HALF], read.trust, row + where(is_first, 0, ticket.trust + 1), arithmetic)
+        row = (level * rules.N_ISSUES + ticket.issue) * 2 + ticket.cause
+        packed = take(read.solved, (row * rules.N_ACTIONS + action) * rules.N_TRUST + trust)
+        solves = happens(halves[SOLVED_HALF], packed & CHANCE_MASK) & (ticket.is_solved == 0)
+        cost, is_solved = packed >> CHANCE_BITS, ticket.is_solved + integer(solves)
         row = (action * rules.N_TRUST + trust) * 3 + ticket.is_solved + is_solved
-        moved = arithmetic.category(halves[MOOD_HALF], Tables.mood, row, 3)
-        mood = take(Tables.clipped_mood, ticket.mood + moved)
-        row = (persona * 2 + is_solved) * rules.N_TRUST + trust
-        slot = arithmetic.category(halves[REPLY_HALF], Tables.reply, row, rules.N_SLOTS)
-        reply = take(Tables.reply_of_slot, row * rules.N_SLOTS + slot)
-
+        mood = drawn(halves[MOOD_HALF], read.mood, row * rules.N_MOODS + ticket.mood, arithmetic)
         attitude = is_solved * rules.N_TRUST + trust
-        case = (integer(closes) * 6 + attitude) * rules.N_MOODS + mood
-        row = (persona * rules.N_TURNS + ticket.turn) * 12 * rules.N_MOODS + case
-        event = happens(halves[EVENT_HALF], take(Tables.event, row))
+        reply = drawn(halves[REPLY_HALF], read.reply, persona * 6 + attitude, arithmetic)
+        row = (persona * rules.N_TURNS + ticket.turn) * 2 + integer(closes)
+        packed = take(read.event, (row * 6 + attitude) * rules.N_MOODS + mood)
+        event = happens(halves[EVENT_HALF], packed & CHANCE_MASK)
         is_over, reopens = event ^ closes, event & closes
+        pays = where(is_over, (packed >> CHANCE_BITS) - PAYS_OFFSET, 0)
         fee = where(reopens, where(is_first, rules.EMPTY_CLOSE, rules.REOPENING), 0)
-        money = (
-            where(is_over, take(Tables.end_pays, case), 0) - fee - take(Tables.cost, level * rules.N_ACTIONS + action)
-        )
-        survey = arithmetic.category(halves[SURVEY_HALF], Tables.survey, attitude, 4)
+        survey = drawn(halves[SURVEY_HALF], read.survey, attitude, arithmetic)
 
         opening = where(is_first, action + 1, ticket.opening)
         later = where(is_first, 1, 1 + rules.N_ACTIONS)
         outcome = _outcome(
             arithmetic,
-            money,
+            pays - fee - cost,
             is_over,
             {
                 "answer": where(closes, where(reopens, 1 + rules.REOPENED, 0), 1 + reply),
@@ -130,7 +125,7 @@ class CustomerService:
 
         def following() -> Ticket:
             return ticket._replace(
-                mood=where(reopens, take(Tables.clipped_mood, mood), mood),
+                mood=mood - integer(reopens & (mood > 0)),
                 trust=trust,
                 is_solved=where(reopens, 0, is_solved),
                 is_clarified=ticket.is_clarified | integer(action == rules.CLARIFY),
@@ -162,13 +157,11 @@ class CustomerService:
         self, state: ServiceState, halves: Sequence[Any], params: ServiceParams, arithmetic: Arithmetic
     ) -> dict[str, Any]:
         """The observation."""
-        ticket, take, integer = state.ticket, arithmetic.take, arithmetic.integer
-        half = halves[0]
-        moved = 1 - integer(half < rules.SEEN_WORSE) + integer(half >= rules.SEEN_BETTER)
+        ticket = state.ticket
         shown = {
             "issue": ticket.issue,
             "detail": arithmetic.where(ticket.is_clarified == 1, ticket.cause + 1, 0),
-            "mood": take(Tables.clipped_mood, ticket.mood + moved),
+            "mood": drawn(halves[0], tables().seen_mood, ticket.mood, arithmetic),
             "turn": ticket.turn,
             "reply": ticket.reply,
             "channel": ticket.channel,
