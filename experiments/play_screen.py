@@ -16,7 +16,7 @@ from ..envs.rendering.scene import signed, words
 from .play_setup import Game
 
 MOST_NUMBERS = 24  # of an array without names that are printed one by one
-TWO_COLUMNS_FROM = 9  # fields
+TWO_COLUMNS_FROM = 6  # fields
 
 HELP = """\
 Type the number of an action, its name, or the beginning of it; Enter then takes the step.

@@ -6,11 +6,12 @@ import time
 from pathlib import Path
 
 import gymnasium
+import habitus
 import numpy as np
 import pytest
 from habitus.envs import rendering
 from habitus.envs.game_npc import GameNPCEnv
-from habitus.envs.rendering import canvas, customer_service, fonts
+from habitus.envs.rendering import canvas, customer_service, fonts, painters
 from PIL import Image, ImageFont
 
 _spec = importlib.util.spec_from_file_location("scenes", Path(__file__).parent / "scenes.py")
@@ -308,3 +309,21 @@ def test_an_mp4_is_written(tmp_path):
 
 def test_pillow_has_the_letters():
     assert isinstance(ImageFont.load_default(12), ImageFont.FreeTypeFont)
+
+
+@pytest.mark.parametrize("world_id", habitus.WORLD_IDS)
+def test_every_registered_world_has_a_painter_and_a_card(world_id):
+    arguments = {"text": None} if "CustomerService" in world_id else {}
+    env = gymnasium.make(world_id, render_mode="rgb_array", horizon=30, disable_env_checker=True, **arguments)
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    frames = [env.render()]
+    for _ in range(30):
+        env.step(env.action_space.sample())
+        frames.append(env.render())
+    assert env.unwrapped.schema.world in painters.PAINTERS
+    assert {frame.shape for frame in frames} == {(512, 800, 3)}
+    assert len({frame.tobytes() for frame in frames}) == 31  # the number of the decision changes at least
+    told = gymnasium.make(world_id, render_mode="ansi", horizon=30, disable_env_checker=True, **arguments)
+    told.reset(seed=0)
+    assert "decision 1 of 30" in told.render()
