@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 from . import fonts, panels
 from .canvas import (
@@ -45,18 +46,18 @@ class Message(NamedTuple):
     Attributes:
         side: "customer", "agent", or "end" of a ticket.
         text: what is said.
-        note: small print beside it: a mood, a reward, how a ticket ended.
-        colour: of the mood.
+        label: what stands for it where no font of this machine has its letters: an action, a reply, an issue, a survey.
+        mood: of the customer, "" where it is not known.
         value: reward, of an entry of the agent or of an end.
         stars: of the survey, 0 for none.
     """
 
     side: str
     text: str
-    note: str
-    colour: Colour
-    value: float
-    stars: int
+    label: str
+    mood: str = ""
+    value: float = 0.0
+    stars: int = 0
 
 
 def paint(canvas: Canvas, scene: Scene) -> None:
@@ -76,33 +77,27 @@ def messages(scene: Scene) -> list[Message]:
     if history.n_made <= len(history.events):  # nothing forgotten yet
         found.append(_opening(scene, history.first_observation, history.first_text))
     for event in history.events:
-        said = event.text.get("agent") or words(event.action)
-        found.append(Message("agent", said, words(event.action), BLUE, event.reward, 0))
-        answer = event.signals.get("answer", "")
-        if event.boundary:
-            if answer and (reply := event.text.get("customer", "") or words(answer)):
-                found.append(Message("customer", reply, words(answer), FAINT, 0.0, 0))
-            found.append(_ending(event))
-            found.append(_opening(scene, event.observation, {}))
-        else:
-            mood = scene.label("mood", event.observation)
-            reply = event.text.get("customer") or words(answer or scene.label("reply", event.observation))
-            found.append(Message("customer", reply, words(mood), MOODS.get(mood, MUTED), 0.0, 0))
+        action, answer = words(event.action), words(event.signals.get("answer", ""))
+        found.append(Message("agent", event.text.get("agent") or action, action, value=event.reward))
+        if not event.boundary:
+            reply, mood = (words(scene.label(name, event.observation)) for name in ("reply", "mood"))
+            found.append(Message("customer", event.text.get("customer") or answer or reply, answer or reply, mood))
+            continue
+        if answer:  # of a customer who leaves
+            found.append(Message("customer", event.text.get("customer") or answer, answer))
+        found += [_ending(event), _opening(scene, event.observation, {})]
     return found
 
 
-def _opening(scene: Scene, observation: object, text: object) -> Message:
+def _opening(scene: Scene, observation: Any, text: Mapping[str, str]) -> Message:
     """What a customer begins with."""
-    mood = scene.label("mood", observation)
-    issue = words(scene.label("issue", observation))
-    said = text.get("customer", "") if isinstance(text, dict) else ""
-    return Message("customer", said or issue, words(mood), MOODS.get(mood, MUTED), 0.0, 0)
+    issue, mood = (words(scene.label(name, observation)) for name in ("issue", "mood"))
+    return Message("customer", text.get("customer") or issue, issue, mood)
 
 
 def _ending(event: Event) -> Message:
-    how = words(event.signals.get("ending", "ended"))
-    survey = event.signals.get("survey", "")
-    return Message("end", f"ticket {how}", words(survey), INK, event.reward, STARS.get(survey, 0))
+    how, survey = words(event.signals.get("ending", "ended")), event.signals.get("survey", "")
+    return Message("end", f"ticket {how}", survey, value=event.reward, stars=STARS.get(survey, 0))
 
 
 def _ticket(canvas: Canvas, box: Box, scene: Scene) -> None:
@@ -141,12 +136,12 @@ def _thread(canvas: Canvas, scene: Scene) -> None:
 
 
 def _shown(message: Message) -> str:
-    """The text, or what stands for it where no font of this machine has its letters."""
-    return message.text if fonts.can_show(message.text) else message.note
+    """The text where it can be drawn, else its label."""
+    return message.text if fonts.can_show(message.text) else message.label
 
 
 def _bubble(canvas: Canvas, top: int, message: Message, lines: list[str]) -> None:
-    is_agent = message.side == "agent"
+    is_agent, colour = message.side == "agent", MOODS.get(message.mood, FAINT)
     text_width = max(fonts.width(line, SIZE) for line in lines)
     width = min(BUBBLE, max(60, text_width + 24))
     left = THREAD.right - 12 - width if is_agent else THREAD.left + 12
@@ -154,7 +149,7 @@ def _bubble(canvas: Canvas, top: int, message: Message, lines: list[str]) -> Non
     box = Box(left, top, left + width, bottom)
     canvas.rounded(box, blend(BLUE, WHITE, 0.85) if is_agent else WHITE, radius=10, outline=None if is_agent else LINE)
     if not is_agent:
-        canvas.rounded(Box(box.left + 5, box.top + 7, box.left + 9, box.bottom - 7), message.colour, radius=2)
+        canvas.rounded(Box(box.left + 5, box.top + 7, box.left + 9, box.bottom - 7), colour, radius=2)
     canvas.lines(
         box.left + (12 if is_agent else 15),
         box.top + 6,
@@ -163,13 +158,13 @@ def _bubble(canvas: Canvas, top: int, message: Message, lines: list[str]) -> Non
         size=SIZE,
         colour=WHITE if is_agent else INK,
     )
-    note = "" if message.note == _shown(message) else message.note
     y, beside = (top + bottom) // 2 - 8, THREAD.width - 24 - width - 8  # small print stands in the free part of the row
     if is_agent:
         panels.amount(canvas, box.left - 50, y, message.value, width=42, size=12)
-        canvas.text(box.left - 8 - beside, y, note, width=beside - 52, size=12, colour=MUTED, align="right")
+        label = "" if message.label == _shown(message) else message.label
+        canvas.text(box.left - 8 - beside, y, label, width=beside - 52, size=12, colour=MUTED, align="right")
     else:
-        canvas.text(box.right + 8, y, note, width=beside, size=12, colour=message.colour)
+        canvas.text(box.right + 8, y, message.mood, width=beside, size=12, colour=colour)
 
 
 def _end(canvas: Canvas, top: int, message: Message) -> None:

@@ -141,25 +141,26 @@ def test_the_thread_holds_what_was_said():
     history = rendering.History()
     rng = np.random.default_rng(0)
     history.begin(
-        scenes.observation(scenes.SERVICE, rng, mood="angry"), {"regime": 0.0, "text": {"customer": "Where is it?"}}
+        scenes.observation(scenes.SERVICE, rng, mood="angry", issue="delivery"),
+        {"regime": 0.0, "text": {"customer": "Where is it?"}},
     )
     info = {"boundary": False, "answer": "why", "survey": "none", "text": {"agent": "On its way.", "customer": "Why?"}}
     history.add("detailed", -0.15, info, scenes.observation(scenes.SERVICE, rng, mood="calm"))
     info = {"boundary": True, "answer": "none", "survey": "high", "ending": "closed", "text": {"agent": "Goodbye."}}
     history.add("close", 1.4, info, scenes.observation(scenes.SERVICE, rng, mood="annoyed", issue="usage"))
     found = customer_service.messages(rendering.Scene(scenes.SERVICE, history, 2000))
-    assert [(each.side, each.text, each.note, each.stars) for each in found] == [
-        ("customer", "Where is it?", "angry", 0),
-        ("agent", "On its way.", "detailed", 0),
-        ("customer", "Why?", "calm", 0),
-        ("agent", "Goodbye.", "close", 0),
-        ("end", "ticket closed", "high", 3),
-        ("customer", "usage", "annoyed", 0),
+    assert [(each.side, each.text, each.label, each.mood, each.stars) for each in found] == [
+        ("customer", "Where is it?", "delivery", "angry", 0),
+        ("agent", "On its way.", "detailed", "", 0),
+        ("customer", "Why?", "why", "calm", 0),
+        ("agent", "Goodbye.", "close", "", 0),
+        ("end", "ticket closed", "high", "", 3),
+        ("customer", "usage", "usage", "annoyed", 0),
     ]
 
 
 def test_letters_that_no_font_has_give_way_to_labels(monkeypatch):
-    message = customer_service.Message("agent", CHINESE["agent"], "apologise", canvas.BLUE, 0.0, 0)
+    message = customer_service.Message("agent", CHINESE["agent"], "apologise")
     monkeypatch.setattr(fonts, "can_show", lambda text: text.isascii())
     assert customer_service._shown(message) == "apologise"
     monkeypatch.setattr(fonts, "can_show", lambda text: True)
