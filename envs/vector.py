@@ -17,7 +17,7 @@ from . import arguments
 from .adapter import DEFAULT_HORIZON, MAX_HORIZON, Info, Narrate, Observation, checked_params, observation_space
 from .contract import Schema, Solution, World
 from .episode import KEY_WORDS, key_data_of
-from .vector_calls import Block, Running, calls, nothing_running
+from .vector_calls import Block, Running, calls, nothing_running, only_of
 from .words import layout
 
 RESET_MASK = "reset_mask"
@@ -147,7 +147,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         infos = self._infos(block)
         if self.narrate is not None:
             self._narrate(infos, [None] * self.num_envs, block)
-        return self._observations(block), infos if mask.all() else _only(infos, mask)
+        return self._observations(block), infos if mask.all() else only_of(infos, mask)
 
     def step(
         self, actions: ArrayLike
@@ -212,8 +212,8 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         """The attribute `name` of each sub-environment."""
         return self.call(name)
 
-    @property
-    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override, misc]  # as SyncVectorEnv's
+    @property  # type: ignore[misc] - read only, as SyncVectorEnv's
+    def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Generators of the sub-environments."""
         self._need_generators()
         return tuple(self._generators)
@@ -333,13 +333,13 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         final_obs = np.full(self.num_envs, None, object)
         for i in np.flatnonzero(ended).tolist():
             final_obs[i] = {name: values[i] for name, values in last.items()}
-        final_info = _only(infos, ended)
+        final_info = only_of(infos, ended)
         block = self._restart(ended)
         self._ended = np.zeros(self.num_envs, np.bool_)
         text = infos.get("text"), infos.get("_text")
         infos = self._infos(block)
         if self.narrate is not None:
-            infos["text"], infos["_text"] = _only(text[0], ~ended), ~ended  # type: ignore[arg-type]
+            infos["text"], infos["_text"] = only_of(text[0], ~ended), ~ended  # type: ignore[arg-type]
             starting: list[int | None] = [None] * self.num_envs
             self._narrate(infos, starting, block, only=ended)
         infos |= {"final_obs": final_obs, "_final_obs": ended, "final_info": final_info, "_final_info": ended.copy()}
@@ -398,19 +398,3 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _only(infos: Info, mask: NDArray[np.bool_]) -> Info:
-    """Infos of masked sub-environments; the others have zeros, None and False masks, as Gymnasium leaves them."""
-    kept: Info = {}
-    for name, values in infos.items():
-        if not (infos[name if name.startswith("_") else f"_{name}"] & mask).any():
-            continue  # nobody has it
-        if isinstance(values, dict):
-            kept[name] = _only(values, mask)
-        elif name.startswith("_"):
-            kept[name] = values & mask
-        else:
-            kept[name] = np.full_like(values, None if values.dtype == object else 0)
-            kept[name][mask] = values[mask]
-    return kept

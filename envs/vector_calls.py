@@ -125,3 +125,19 @@ def calls(world: World, per_env_params: bool) -> Calls:
         facts=jax.jit(facts),
         state=jax.jit(lambda running: jax.tree.map(jnp.copy, running.state)),
     )
+
+
+def only_of(infos: dict[str, Any], mask: NDArray[np.bool_]) -> dict[str, Any]:
+    """Infos of masked sub-environments; the others have zeros, None and False masks, as Gymnasium leaves them."""
+    kept: dict[str, Any] = {}
+    for name, values in infos.items():
+        if not (infos[name if name.startswith("_") else f"_{name}"] & mask).any():
+            continue  # nobody has it
+        if isinstance(values, dict):
+            kept[name] = only_of(values, mask)
+        elif name.startswith("_"):
+            kept[name] = values & mask
+        else:
+            kept[name] = np.full_like(values, None if values.dtype == object else 0)
+            kept[name][mask] = values[mask]
+    return kept

@@ -19,7 +19,7 @@ MAY_IMPORT = {
 # package -> the modules that may import it
 HOMES = {
     "torch": {"agents/deep.py"},
-    "stable_baselines3": {"agents/deep.py"},
+    "stable_baselines3": {"agents/deep.py", "agents/sb3_vec_env.py"},  # who does not train deep needs no VecEnv
     "sb3_contrib": {"agents/deep.py"},
     "tensorboard": {"experiments/tensorboard.py"},
     "faiss": {"cognition/vectors.py"},
