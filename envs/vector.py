@@ -212,7 +212,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         """The attribute `name` of each sub-environment."""
         return self.call(name)
 
-    @property  # type: ignore[misc] - read only, as SyncVectorEnv's
+    @property  # type: ignore[misc]  # read only, as SyncVectorEnv's
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Generators of the sub-environments."""
         self._need_generators()
