@@ -1,7 +1,8 @@
 """What can be wrong with a user's files.
 
 TableError
-└── RulesError
+├── RulesError
+└── TextsError
 """
 
 from __future__ import annotations
@@ -36,3 +37,7 @@ class TableError(ValueError):
 
 class RulesError(TableError):
     """A scorecard names a field, label or action that the world does not have, or contradicts itself."""
+
+
+class TextsError(TableError):
+    """The texts of a world lack one that is needed, hold one that is not, or name a place that nothing fills."""

@@ -119,11 +119,9 @@ class ServiceFilter:
             left_at = left_at.at[left].set(jnp.where(is_over, seen.step, left_at[left]))
             drift = params.arrivals.drift.astype(jnp.float32) / _ONE
             prior = (1 - drift) * personas[coming] + drift * NEW_PERSONA
-            entry = ARRAYS.entry_at(params.regime_steps, seen.step)
-            was_there = (left_at[coming] < params.redraws * params.regime_steps[entry]) & (
-                left_at[coming] != visitors.NEVER
-            )
-            prior = jnp.where(was_there, NEW_PERSONA, prior)
+            changed_at = params.redraws * params.regime_steps[ARRAYS.entry_at(params.regime_steps, seen.step + 1)]
+            is_redrawn = (left_at[coming] < changed_at) & (left_at[coming] != visitors.NEVER)
+            prior = jnp.where(is_redrawn, NEW_PERSONA, prior)
         ticket = jnp.where(is_over, _opened(prior, seen.following), _normalised(stays))
         return Belief(ticket, personas, left_at)
 

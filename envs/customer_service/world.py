@@ -84,8 +84,7 @@ class CustomerService:
         """One answer, in the order trust, solution, mood, reply, end, survey, next customer."""
         take, where, integer = arithmetic.take, arithmetic.where, arithmetic.integer
         known, ticket = state.known, state.ticket
-        entry = arithmetic.entry_at(params.regime_steps, state.step)
-        level = take(params.regime_levels, entry)
+        level = take(params.regime_levels, arithmetic.entry_at(params.regime_steps, state.step))
         persona = take(known.types, ticket.customer)
         closes, is_first = action == rules.CLOSE, ticket.turn == 0
 
@@ -140,13 +139,14 @@ class CustomerService:
             return _new_ticket(customer, halves[ISSUE_HALF], halves[BITS_HALF])
 
         coming = arithmetic.choose(is_over, opened, following)
+        coming_entry = arithmetic.entry_at(params.regime_steps, state.step + 1)
         known = visitors.leave(known, ticket.customer, state.step, is_over, arithmetic)
         known = visitors.arrive(
             known,
             params.arrivals,
             coming.customer,
             list(halves[N_TURN_HALVES + N_NEW_HALVES :]),
-            redraws_before=params.redraws * take(params.regime_steps, entry),
+            redraws_before=params.redraws * take(params.regime_steps, coming_entry),
             n_types=rules.N_PERSONAS,
             condition=is_over,
             arithmetic=arithmetic,
