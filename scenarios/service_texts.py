@@ -39,19 +39,7 @@ LABELS: dict[str, tuple[str, ...]] = {
 CUSTOMER = "customer"
 
 _PLACES = {"matter", "explanation"}  # of what the desk writes
-_FRAMELABELS: dict[str, tuple[str, ...]] = {
-    "issue": rules.ISSUES,
-    "detail": rules.DETAILS,
-    "mood": rules.MOODS,
-    "reply": rules.REPLIES,
-    "channel": rules.CHANNELS,
-    "tier": rules.TIERS,
-    "last_seen": visitors.SEEN_LABELS,
-}
-"""Observed fields that the texts tell, with their labels."""
-CUSTOMER = "customer"
-
-_PLACES = {"text", "who", "plan"}
+_FRAME_PLACES = {"text", "who", "plan"}
 
 
 class _Data(pydantic.BaseModel):
