@@ -57,7 +57,7 @@ class Screen:
 
     def said(self, text: Mapping[str, str]) -> None:
         """What was said, where the environment tells it in words."""
-        styles = {"agent": "cyan", "customer": "yellow"}
+        styles = {"agent": "cyan", "customer": "yellow", "farewell": "yellow"}
         for speaker, line in text.items():
             if line:
                 self.console.print(f"[{styles.get(speaker, 'bold')}]{_safe(words(speaker))}:[/] {_safe(line)}")
@@ -68,13 +68,15 @@ class Screen:
         parts = [f"{words(event.action)} -> reward [{_style(event.reward)}]{signed(event.reward)}[/]"]
         parts += [f"{words(name)}: [bold]{_safe(words(label))}[/]" for name, label in event.signals.items()]
         self.console.print(", ".join(parts))
-        self.said(event.text)
+        coming = {"customer": event.text["customer"]} if "customer" in event.text else {}
+        self.said({speaker: line for speaker, line in event.text.items() if speaker not in coming})
         for decision, action, value in event.arrived:
             self.console.print(
                 f"  decision {decision + 1} ({_safe(words(action))}) brought [{_style(value)}]{signed(value)}[/]"
             )
         if event.boundary and self.game.schema is not None:
             self.console.rule(f"[dim]{_safe(words(self.game.schema.boundary))} over[/]", style="dim")
+        self.said(coming)  # after the rule: at the end of a ticket it is the next customer who speaks
 
     def note(self, text: str, style: str = "") -> None:
         """A line of the game itself."""

@@ -94,7 +94,7 @@ class Canvas:
         Returns:
             Pixels written.
         """
-        shown = fitted(text, width, size, bold=bold)
+        shown = fitted(" ".join(text.split()), width, size, bold=bold)  # one line, whatever a user's label holds
         if not shown:
             return 0
         taken = fonts.width(shown, size, bold=bold)
@@ -171,7 +171,7 @@ def fitted(text: str, width: int, size: int, *, bold: bool = False) -> str:
 def wrapped(text: str, width: int, size: int, *, max_lines: int) -> list[str]:
     """The text in lines that fit the width; what is too long for `max_lines` ends in "..."."""
     lines = [""]
-    for piece in _PIECES.findall(text.strip()):
+    for piece in _PIECES.findall(" ".join(text.split())):
         if fonts.width(lines[-1] + piece.rstrip(), size) <= width or not lines[-1]:
             lines[-1] += piece
         elif piece.isspace():

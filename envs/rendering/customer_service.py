@@ -36,7 +36,7 @@ MOST_STARS = 3
 N_TURNS = 6
 BUBBLE = 340  # pixels, at most
 SIZE = 13
-MAX_LINES = 4
+MAX_LINES = 5
 NOTHING = ("", "none", "unknown")
 
 
@@ -83,9 +83,9 @@ def messages(scene: Scene) -> list[Message]:
             reply, mood = (words(scene.label(name, event.observation)) for name in ("reply", "mood"))
             found.append(Message("customer", event.text.get("customer") or answer or reply, answer or reply, mood))
             continue
-        if answer:  # of a customer who leaves
-            found.append(Message("customer", event.text.get("customer") or answer, answer))
-        found += [_ending(event), _opening(scene, event.observation, {})]
+        if farewell := event.text.get("farewell") or answer:  # `customer` is then the next one's first message
+            found.append(Message("customer", farewell, answer or "farewell"))
+        found += [_ending(event), _opening(scene, event.observation, event.text)]
     return found
 
 

@@ -146,7 +146,8 @@ def test_the_thread_holds_what_was_said():
     )
     info = {"boundary": False, "answer": "why", "survey": "none", "text": {"agent": "On its way.", "customer": "Why?"}}
     history.add("detailed", -0.15, info, scenes.observation(scenes.SERVICE, rng, mood="calm"))
-    info = {"boundary": True, "answer": "none", "survey": "high", "ending": "closed", "text": {"agent": "Goodbye."}}
+    info = {"boundary": True, "answer": "none", "survey": "high", "ending": "closed", "text": {}}
+    info["text"] = {"agent": "Goodbye.", "farewell": "Well done.", "customer": "How do I use it?"}
     history.add("close", 1.4, info, scenes.observation(scenes.SERVICE, rng, mood="annoyed", issue="usage"))
     found = customer_service.messages(rendering.Scene(scenes.SERVICE, history, 2000))
     assert [(each.side, each.text, each.label, each.mood, each.stars) for each in found] == [
@@ -154,8 +155,9 @@ def test_the_thread_holds_what_was_said():
         ("agent", "On its way.", "detailed", "", 0),
         ("customer", "Why?", "why", "calm", 0),
         ("agent", "Goodbye.", "close", "", 0),
+        ("customer", "Well done.", "farewell", "", 0),
         ("end", "ticket closed", "high", "", 3),
-        ("customer", "usage", "usage", "annoyed", 0),
+        ("customer", "How do I use it?", "usage", "annoyed", 0),
     ]
 
 

@@ -1,6 +1,7 @@
 """`habitus play`, driven by scripted lines."""
 
 import io
+import re
 
 import gymnasium
 import numpy as np
@@ -258,8 +259,32 @@ def test_a_world_of_habitus_is_played(habitus):
 
 
 @pytest.mark.parametrize(
+    ("language", "spoken"), [("en", r"customer: .*[a-z]{4}"), ("zh", "customer: .*[\u4e00-\u9fff]{2}")]
+)
+def test_customers_are_read_in_words(habitus, language, spoken):
+    code, said = habitus("CustomerService", "--text", language, "--seed", 1, lines="det\no\n\n")
+    assert code == 0
+    assert "CustomerService · ticket · decision 2 of 200" in said
+    assert re.search(spoken, said.replace("\n", " "))
+    assert said.count("agent: ") == 2
+
+
+def test_without_a_language_customers_are_seen_in_labels_only(habitus):
+    _, said = habitus("CustomerService", lines="det\n")
+    assert "customer:" not in said
+
+
+def test_a_fight_is_played_with_the_rules_at_ones_side(habitus):
+    code, said = habitus("gamenpc", "--agent", "rules", "--horizon", 5, lines="a\n\n" * 5)
+    assert code == 0
+    assert "GameNPC · encounter · decision 1 of 5" in said
+    assert "5 decisions" in said
+
+
+@pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["CustomerService", "--text", "fr"], "`text` must be"),
         (["CreditReveiw"], "got 'CreditReveiw'; did you mean `CreditReview`"),
         (["CartPol-v1"], "did you mean `CartPole-v1`"),
         (["nowhere:Some-v0"], "the module of 'nowhere:Some-v0' cannot be imported"),
