@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from .. import draws, regimes, visitors
-from ..arithmetic import ARRAYS, Arithmetic, below, happens
+from ..arithmetic import ARRAYS, INTEGERS, Arithmetic, below, happens
 from ..contract import NO_DECISION, Behaviour, FeedbackMode, Field, Filter, Outcome, Schema, Signal, Solution
 from . import belief, rules, solution
 from .state import ServiceParams, ServiceState, Ticket
@@ -301,7 +301,7 @@ def customer_service(
         ),
         sensitive=(),
         proxies=(),
-        reward_bound=float(rules.COST.max() - rules.END_PAYS.min()) / rules.MONEY,
+        reward_bound=INTEGERS.money(rules.COST.max() - rules.END_PAYS.min(), rules.MONEY),  # float32, like a reward
         feedback=feedback,
         score_per="step",
         behaviours=(Behaviour("answer", "exchange"), Behaviour("survey", "first_action")),
