@@ -127,13 +127,13 @@ encounter |
     | agreed | the player agrees to peace | 2 |
     | parted | by chance .04 in every step that ends in no other way | 0 |
 
-    No outcome is delayed: both kinds of `feedback` pay the same, and `decision_id` is always -1. The mean reward of a
-    step over all styles alike (random: from 100 episodes of 2,000 steps, standard error .005; oracle: exact):
+    No outcome is delayed: both kinds of `feedback` pay the same, and `decision_id` is always -1. The exact mean reward
+    of a step where all styles are alike frequent:
 
-    | Rules | Random | Oracle |
-    | --- | --- | --- |
-    | first | -.217 | .663 |
-    | second | -.238 | .516 |
+    | Rules | Random | Best fixed action (ambush) | Oracle |
+    | --- | --- | --- | --- |
+    | first | -.219 | -.016 | .663 |
+    | second | -.239 | -.042 | .516 |
 
     ## Starting State
     The seed draws the style of every player, all styles alike, and the first player. Every encounter begins on one of

@@ -13,6 +13,8 @@ from habitus.envs.arithmetic import INTEGERS, as_integers
 from habitus.envs.game_npc import GameNPCEnv, opponents, rules
 from habitus.envs.game_npc.rules import NEGOTIATE
 from habitus.envs.game_npc.solution import position, problem, solve
+from scipy import sparse
+from scipy.sparse import linalg
 
 N_STYLES = 3
 N_PLAYERS = 2
@@ -146,6 +148,27 @@ def test_an_encounter_begins_worth_nothing_on_average():
     assert posed.start @ np.asarray(solution.values[0]).max(axis=-1) == pytest.approx(0, abs=1e-5)
     assert posed.start.sum() == pytest.approx(1)
     assert (posed.start > 0).sum() == 5 * 4 * 2 * 2
+
+
+def exact_average(posed, chances):
+    """Reward per step of a policy that takes each action with the same chance in every state."""
+    n_states, n_actions = posed.rewards.shape
+    moves = sparse.csr_matrix((posed.chances, (posed.rows, posed.next_states)), shape=(n_states * n_actions, n_states))
+    mixture = sparse.kron(sparse.identity(n_states), sparse.csr_matrix(chances)).tocsr()
+    within = linalg.splu(sparse.csc_matrix(sparse.identity(n_states) - mixture @ moves))
+    return posed.start @ within.solve(posed.rewards @ chances) / (posed.start @ within.solve(np.ones(n_states)))
+
+
+@pytest.mark.parametrize(
+    ("level", "random", "ambush", "oracle"), [(0, -0.219, -0.016, 0.663), (10, -0.239, -0.042, 0.516)]
+)
+def test_scores_of_the_page_are_exact(level, random, ambush, oracle):
+    behaviour = opponents.opponents()
+    posed = problem(level, behaviour.moves, behaviour.agrees)
+    fixed = [exact_average(posed, np.eye(8)[action]) for action in range(8)]
+    assert exact_average(posed, np.full(8, 1 / 8)) == pytest.approx(random, abs=6e-4)
+    assert (np.argmax(fixed), max(fixed)) == (rules.AMBUSH, pytest.approx(ambush, abs=6e-4))
+    assert float(solve([level], behaviour.moves, behaviour.agrees).average[0]) == pytest.approx(oracle, abs=6e-4)
 
 
 @pytest.mark.parametrize("level", [0.0, 0.4, 1.0])
