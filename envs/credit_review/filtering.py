@@ -14,7 +14,8 @@ Rewards are not read. Under `feedback="attributed"` the reward of a decision con
 that reads single rewards as labels can be up to 100 steps ahead. The filter listens to the one channel that is the same
 under both kinds of feedback, so that there is one bound for both: what can be known when outcomes are known on arrival.
 
-Exact, up to float32 and the spacing of the grid, where effects do not drift. Where they do ("hard"), an effect moves by
+Exact, up to float32 and the spacing of the grid, where effects do not drift (a verdict is a step in the effect, which the
+grid places to within half its spacing; on a grid of EVERY_VALUE nothing is left). Where they do ("hard"), an effect moves by
 its Gaussian transition at each new application, evaluated on the grid (sums over even points converge faster than any
 power of the spacing), and one approximation remains: an outcome that arrives after its applicant has come again is
 taken as news of the effect of today.
@@ -27,6 +28,7 @@ for what they tell of the future: there is no exploration.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -105,6 +107,7 @@ class Belief(NamedTuple):
     transition: Array  # [G, G] f32, chance of each effect at the next application; see `Filter` for no drift
 
 
+@functools.cache
 def grid(spacing: int) -> Grid:
     """Grid of even points, or of EVERY_VALUE."""
     if spacing == EVERY_VALUE:

@@ -1,7 +1,9 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from habitus.envs import pending
+from habitus.envs.arithmetic import INTEGERS, as_integers
 from habitus.envs.contract import NO_DECISION
 
 N_STEPS = 600
@@ -74,3 +76,48 @@ def test_attributed_pays_at_the_decision_and_stream_on_arrival():
     np.testing.assert_allclose(stream.reward, expected + 7.0 * (np.arange(N_STEPS) == 35), rtol=1e-6)
     assert arrivals(attributed) == arrivals(stream) == [(35, 5, 7.0)]
     np.testing.assert_array_equal(attributed.decision_id, np.where(is_pending, 5, NO_DECISION))
+
+
+def random_decisions(seed):
+    rng = np.random.default_rng(seed)
+    delays = rng.integers(pending.MIN_DELAY, pending.MAX_DELAY + 1, N_STEPS).astype(np.int32)
+    return delays, rng.random(N_STEPS) < rng.random()
+
+
+def all_due_together():
+    delays = np.full(N_STEPS, pending.MAX_DELAY, np.int32)
+    delays[:81] = pending.MAX_DELAY - np.arange(81)
+    return delays, np.ones(N_STEPS, bool)
+
+
+def waves():
+    """Every 40 steps, 40 decisions fall due at once: never less than four at a time wait."""
+    steps = np.arange(N_STEPS)
+    return ((steps // 40 + 1) * 40 + pending.MIN_DELAY - steps).astype(np.int32), np.ones(N_STEPS, bool)
+
+
+@pytest.mark.parametrize("is_stream", [False, True])
+@pytest.mark.parametrize(
+    "decisions", [random_decisions(0), random_decisions(1), random_decisions(2), all_due_together(), waves()]
+)
+def test_integers_settle_as_arrays_do(decisions, is_stream):
+    delays, is_pending = decisions
+    values = np.random.default_rng(9).integers(-(10**6), 10**6, N_STEPS).astype(np.int32)
+    expected = book(delays, is_pending, values, is_stream)
+    waiting = as_integers(pending.nothing_pending())
+    at_most = 0
+    for step in range(N_STEPS):
+        is_on = bool(is_pending[step])
+        value = int(values[step]) if is_on else 0
+        waiting, outcome = pending.settle(
+            waiting,
+            pending.Decision(step, -1, value, is_on, int(delays[step])),
+            is_stream=is_stream,
+            unit=10,
+            boundary=True,
+            signals={},
+            arithmetic=INTEGERS,
+        )
+        assert outcome == jax.tree.map(lambda leaf, step=step: leaf[step].tolist(), expected)
+        at_most = max(at_most, sum(decision != NO_DECISION for decision in outcome.feedback_id))
+    assert at_most == pending.FEEDBACK_SLOTS or is_pending.mean() < 0.5

@@ -40,3 +40,20 @@ def test_neighbours_in_the_order_are_not_neighbours_in_the_table():
 def test_a_size_out_of_range_is_refused(size):
     with pytest.raises(ValueError, match=r"`size` must lie in \[1, "):
         permutation.permuted(jnp.int32(0), size, jnp.zeros(permutation.KEY_SHAPE, jnp.uint32), jnp.int32(0))
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000, 4454, permutation.MAX_SIZE])
+def test_integers_permute_as_arrays_do(size):
+    rng = np.random.default_rng(size)
+    n = 60
+    positions, epochs = rng.integers(size, size=n), rng.integers(2**20, size=n)
+    keys = rng.integers(2**32, size=(n, *permutation.KEY_SHAPE), dtype=np.uint32)
+    row = jax.jit(jax.vmap(lambda position, key, epoch: permutation.permuted(position, size, key, epoch)))
+    expected = np.asarray(row(positions.astype(np.int32), keys, epochs.astype(np.int32)))
+    signed = keys.view(np.int32).tolist()  # the same bits
+    found = [
+        permutation.permuted_integer(int(position), size, key, int(epoch))
+        for position, key, epoch in zip(positions, signed, epochs, strict=True)
+    ]
+    assert found == expected.tolist()
+    assert size < 1000 or len(set(found)) > 50
