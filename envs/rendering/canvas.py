@@ -168,7 +168,8 @@ def fitted(text: str, width: int, size: int, *, bold: bool = False) -> str:
     return text[:low].rstrip() + "..." if low else ""
 
 
-def wrapped(text: str, width: int, size: int, *, max_lines: int) -> list[str]:
+@functools.lru_cache(maxsize=1024)
+def wrapped(text: str, width: int, size: int, *, max_lines: int) -> tuple[str, ...]:
     """The text in lines that fit the width; what is too long for `max_lines` ends in "..."."""
     lines = [""]
     for piece in _PIECES.findall(" ".join(text.split())):
@@ -181,7 +182,7 @@ def wrapped(text: str, width: int, size: int, *, max_lines: int) -> list[str]:
     lines = [line.strip() for line in lines if line.strip()] or [""]
     if len(lines) > max_lines:
         lines = [*lines[: max_lines - 1], " ".join(lines[max_lines - 1 :])]
-    return [fitted(line, width, size) for line in lines]
+    return tuple(fitted(line, width, size) for line in lines)
 
 
 @functools.lru_cache(maxsize=256)

@@ -37,6 +37,7 @@ N_TURNS = 6
 BUBBLE = 340  # pixels, at most
 SIZE = 13
 MAX_LINES = 5
+MAX_EVENTS = 12  # two rows each, of which not 12 have room
 NOTHING = ("", "none", "unknown")
 
 
@@ -71,12 +72,13 @@ def paint(canvas: Canvas, scene: Scene) -> None:
 
 
 def messages(scene: Scene) -> list[Message]:
-    """The thread as far as it is kept, oldest first."""
+    """The end of the thread, more of it than there is room for, oldest first."""
     history = scene.history
+    events = list(history.events)[-MAX_EVENTS:]
     found = []
-    if history.n_made <= len(history.events):  # nothing forgotten yet
+    if history.n_made <= len(events):
         found.append(_opening(scene, history.first_observation, history.first_text))
-    for event in history.events:
+    for event in events:
         action, answer = words(event.action), words(event.signals.get("answer", ""))
         found.append(Message("agent", event.text.get("agent") or action, action, value=event.reward))
         if not event.boundary:
@@ -117,7 +119,7 @@ def _ticket(canvas: Canvas, box: Box, scene: Scene) -> None:
 def _thread(canvas: Canvas, scene: Scene) -> None:
     """The newest messages, as many as there is room for."""
     canvas.rounded(THREAD, blend(BLUE, WHITE, 0.06), outline=LINE)
-    fitting: list[tuple[Message, list[str], int]] = []
+    fitting: list[tuple[Message, tuple[str, ...], int]] = []
     room = THREAD.height - 16
     for message in reversed(messages(scene)):
         lines = wrapped(_shown(message), BUBBLE - 24, SIZE, max_lines=MAX_LINES)
@@ -140,7 +142,7 @@ def _shown(message: Message) -> str:
     return message.text if fonts.can_show(message.text) else message.label
 
 
-def _bubble(canvas: Canvas, top: int, message: Message, lines: list[str]) -> None:
+def _bubble(canvas: Canvas, top: int, message: Message, lines: tuple[str, ...]) -> None:
     is_agent, colour = message.side == "agent", MOODS.get(message.mood, FAINT)
     text_width = max(fonts.width(line, SIZE) for line in lines)
     width = min(BUBBLE, max(60, text_width + 24))

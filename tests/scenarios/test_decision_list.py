@@ -208,7 +208,7 @@ def test_the_rules_are_as_good_as_was_measured(env, low, high):
 def test_a_decision_takes_microseconds(env):
     policy = expert_policy(env)
     observation = env.observation_space.sample()
-    began = time.perf_counter()
+    began = time.process_time()
     for _ in range(2000):
         policy(observation)
-    assert (time.perf_counter() - began) / 2000 < 50e-6  # under 5 on an idle core
+    assert (time.process_time() - began) / 2000 < 50e-6  # it takes about 1
