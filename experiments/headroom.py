@@ -130,19 +130,35 @@ def measure(
     *,
     n_seeds: int = N_SEEDS,
     n_steps: int = N_STEPS,
+    jobs: int = 1,
     said: Callable[[str], None] = lambda text: None,
 ) -> list[Fact]:
-    """All facts; seeds from FIRST_SEED on."""
-    seeds = range(FIRST_SEED, FIRST_SEED + n_seeds)
-    facts = []
-    for world_id in world_ids:
-        for difficulty in DIFFICULTIES:
-            said(f"{world_runs.label_of(world_id)} {difficulty}")
-            facts += headroom(Setting(world_id, difficulty, horizon=n_steps), seeds)
-        for setting in schedules(world_id, n_steps):
-            said(f"{world_runs.label_of(world_id)} {setting.regime}")
-            facts += damage(setting, seeds)
-    return facts
+    """All facts; seeds from FIRST_SEED on; arguments as in `world_scores.measure`."""
+    parts = [
+        Part(setting, n_seeds)
+        for world_id in world_ids
+        for setting in (
+            *(Setting(world_id, difficulty, horizon=n_steps) for difficulty in DIFFICULTIES),
+            *schedules(world_id, n_steps),
+        )
+    ]
+    return world_runs.each(_facts, parts, jobs, lambda part: said(str(part)))
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What one process measures."""
+
+    setting: Setting
+    n_seeds: int
+
+    def __str__(self) -> str:
+        return f"{world_runs.label_of(self.setting.world_id)} {self.setting.difficulty} {self.setting.regime}"
+
+
+def _facts(part: Part) -> list[Fact]:
+    seeds = range(FIRST_SEED, FIRST_SEED + part.n_seeds)
+    return headroom(part.setting, seeds) if part.setting.regime == "none" else damage(part.setting, seeds)
 
 
 def to_csv(facts: Sequence[Fact]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,11 +19,17 @@ Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder of the tables.")]
 Worlds = Annotated[str, typer.Option(metavar="A,B", help="Only these worlds, such as GameNPC; all by default.")]
 Seeds = Annotated[int | None, typer.Option(min=2, help="Number of seeds, from 1000 on; default 20.")]
 Steps = Annotated[int | None, typer.Option(min=300, help="Steps of an episode; default 30000.")]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; default, one per CPU.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A small version, to see that all works.")]
 
 
 def scores(
-    out: Out = DEFAULT_OUT, worlds: Worlds = "", seeds: Seeds = None, steps: Steps = None, quick: Quick = False
+    out: Out = DEFAULT_OUT,
+    worlds: Worlds = "",
+    seeds: Seeds = None,
+    steps: Steps = None,
+    jobs: Jobs = None,
+    quick: Quick = False,
 ) -> None:
     """Measure the reference policies in every world, difficulty and regime: worlds.csv, worlds.md."""
     with clear_errors():
@@ -31,13 +38,20 @@ def scores(
         chosen = world_runs.worlds_of(split(worlds))
         n_seeds = seeds or (world_scores.QUICK_SEEDS if quick else world_scores.N_SEEDS)
         n_steps = steps or (world_scores.QUICK_STEPS if quick else world_scores.N_STEPS)
-        lines = world_scores.measure(chosen, n_seeds=n_seeds, n_steps=n_steps, said=_said)
+        lines = world_scores.measure(
+            chosen, n_seeds=n_seeds, n_steps=n_steps, jobs=jobs or os.cpu_count() or 1, said=_said
+        )
         command = _command("scores", worlds, {"--seeds": n_seeds, "--steps": n_steps})
         _write(out, "worlds", world_scores.to_csv(lines), world_scores.to_markdown(lines, command))
 
 
 def headroom(
-    out: Out = DEFAULT_OUT, worlds: Worlds = "", seeds: Seeds = None, steps: Steps = None, quick: Quick = False
+    out: Out = DEFAULT_OUT,
+    worlds: Worlds = "",
+    seeds: Seeds = None,
+    steps: Steps = None,
+    jobs: Jobs = None,
+    quick: Quick = False,
 ) -> None:
     """Measure what knowing the hidden type is worth, and what ignoring a change costs: headroom.csv, headroom.md."""
     with clear_errors():
@@ -47,7 +61,9 @@ def headroom(
         chosen = world_runs.worlds_of(split(worlds))
         n_seeds = seeds or (headroom_module.QUICK_SEEDS if quick else headroom_module.N_SEEDS)
         n_steps = steps or (headroom_module.QUICK_STEPS if quick else headroom_module.N_STEPS)
-        facts = headroom_module.measure(chosen, n_seeds=n_seeds, n_steps=n_steps, said=_said)
+        facts = headroom_module.measure(
+            chosen, n_seeds=n_seeds, n_steps=n_steps, jobs=jobs or os.cpu_count() or 1, said=_said
+        )
         command = _command("headroom", worlds, {"--seeds": n_seeds, "--steps": n_steps})
         _write(out, "headroom", headroom_module.to_csv(facts), headroom_module.to_markdown(facts, command))
 

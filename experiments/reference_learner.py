@@ -5,8 +5,9 @@ Q(lambda) with the step sizes of a Kalman filter whose state does not move.
 
 Sources: Peng & Williams (1996), "Incremental multi-step Q-learning"; Geist & Pietquin (2010), "Kalman temporal
 differences"; Mahadevan (1996), "Average reward reinforcement learning".
-Differs: variances are kept per weight, without covariances, and never fall below a floor, so that learning goes on
-when rules change; traces are cut after N_TRACES decisions; the average reward is subtracted while it is positive.
+Differs: variances are kept per weight, without covariances; when the reward falls, by a test of a fast against a slow
+average, they start anew and so does exploration; traces are cut after N_TRACES decisions; the average reward is
+subtracted while it is positive.
 
 It is an instrument, not an agent of the benchmark: it may be told what no agent sees, and is the same in every world.
 An outcome that comes late is learnt at its decision, as the "attributed" variant pays it.
@@ -29,9 +30,14 @@ Knows = Literal["nothing", "entity", "type"]
 KNOWS: tuple[Knows, ...] = ("nothing", "entity", "type")
 
 NEVER = 2**30
-N_TRACES = 4  # (GAMMA LAMBDA)^4 = .04
+N_TRACES = 4  # (gamma lambda)^4 = .04
+FAST_STEPS, SLOW_STEPS = 300.0, 3000.0  # of the two averages; the variance of the fast one is about that of 500 steps
+FAST_SAMPLE = 500.0
+ALARM = 3.5  # standard deviations by which the reward must have fallen
+CALM_STEPS = 1500  # between alarms
 
 
+@jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Rates:
     """Constants, the same in every world; chosen on seeds 0 to 19.
@@ -42,7 +48,6 @@ class Rates:
         noise: variance of an observed return.
         prior: variance of a weight before the first decision.
         crossed_prior: the same, of a weight of a field and a type (or identity) together.
-        floor: variance below which no weight falls.
         reward_scale: factor of rewards, so that returns stay in [-1, 1].
         explore, explore_steps, explore_least: chance of a random action, explore n / (n + step), at least the last.
         average_steps: steps over which the average reward is taken.
@@ -52,8 +57,7 @@ class Rates:
     decay: float = 0.5
     noise: float = 0.3
     prior: float = 0.015
-    crossed_prior: float = 0.003
-    floor: float = 0.0005
+    crossed_prior: float = 0.008
     reward_scale: float = 0.2
     explore: float = 0.1
     explore_steps: float = 500.0
@@ -65,7 +69,9 @@ class Memory(NamedTuple):
     """What the learner carries from step to step; K rows of features, A actions, P active rows at a time."""
 
     weights: Array  # [K * A] f32
-    variances: Array  # [K * A] f32
+    variances: Array  # [K * A] f32, valid where `learnt_in` is the present generation
+    learnt_in: Array  # [K * A] i32, generation of the variance
+    generation: Array  # [] i32, alarms so far
     trace_indices: Array  # [N_TRACES, P] i32, into weights, latest decision first
     trace_gains: Array  # [N_TRACES, P] f32, decayed
     rows: Array  # [P] i32, active at the last decision
@@ -73,7 +79,11 @@ class Memory(NamedTuple):
     reward: Array  # [] f32, scaled, of the last decision
     boundary: Array  # [] bool, the last decision ended an encounter
     average: Array  # [] f32, scaled reward per step
+    fast: Array  # [] f32, its average of late
+    slow: Array  # [] f32
+    spread: Array  # [] f32, variance of the scaled reward
     n_steps: Array  # [] i32, decisions made
+    since: Array  # [] i32, decisions since the last alarm
 
 
 @jax.tree_util.register_dataclass
@@ -94,7 +104,7 @@ class ReferenceLearner:
     freeze_at: Array
     world: World = dataclasses.field(metadata={"static": True})
     knows: Knows = dataclasses.field(metadata={"static": True})
-    rates: Rates = dataclasses.field(metadata={"static": True})
+    rates: Rates
     params: Any = None
 
     def told(self, world: World, params: Any) -> ReferenceLearner:
@@ -104,10 +114,12 @@ class ReferenceLearner:
     def initial(self, observation: dict[str, Array], key: Array) -> Memory:
         """Memory that has learnt nothing; `key` is not used."""
         n_weights = self._n_rows * self._n_actions
-        n_active = (len(self._fields) + 1) * (1 if self.knows == "nothing" else 2)
+        n_active = self._n_active
         return Memory(
             weights=jnp.zeros(n_weights, jnp.float32),
-            variances=jnp.repeat(self._priors(), self._n_actions),
+            variances=jnp.zeros(n_weights, jnp.float32),
+            learnt_in=jnp.full(n_weights, -1, jnp.int32),
+            generation=jnp.zeros((), jnp.int32),
             trace_indices=jnp.zeros((N_TRACES, n_active), jnp.int32),
             trace_gains=jnp.zeros((N_TRACES, n_active), jnp.float32),
             rows=jnp.zeros(n_active, jnp.int32),
@@ -115,7 +127,11 @@ class ReferenceLearner:
             reward=jnp.zeros((), jnp.float32),
             boundary=jnp.ones((), jnp.bool_),
             average=jnp.zeros((), jnp.float32),
+            fast=jnp.zeros((), jnp.float32),
+            slow=jnp.zeros((), jnp.float32),
+            spread=jnp.zeros((), jnp.float32),
             n_steps=jnp.zeros((), jnp.int32),
+            since=jnp.zeros((), jnp.int32),
         )
 
     def act(self, memory: Memory, turn: Turn) -> tuple[Array, Memory]:
@@ -128,7 +144,7 @@ class ReferenceLearner:
 
         rates = self.rates
         explore_key, action_key = jax.random.split(turn.key)
-        chance = rates.explore * rates.explore_steps / (rates.explore_steps + memory.n_steps)
+        chance = rates.explore * rates.explore_steps / (rates.explore_steps + memory.since)
         chance = jnp.where(
             memory.n_steps < self.freeze_at, jnp.maximum(chance, rates.explore_least), rates.explore_least
         )
@@ -139,12 +155,24 @@ class ReferenceLearner:
     def learn(self, memory: Memory, seen: Seen) -> Memory:
         """Keep what the step brought; `act` learns from it."""
         reward = seen.outcome.reward * self.rates.reward_scale
-        rate = jnp.maximum(1 / (memory.n_steps + 20), 1 / self.rates.average_steps)
+
+        def moved(average: Array, value: Array, n_steps: float) -> Array:
+            return average + jnp.maximum(1 / (memory.n_steps + 20), 1 / n_steps) * (value - average)
+
+        fast, slow = moved(memory.fast, reward, FAST_STEPS), moved(memory.slow, reward, SLOW_STEPS)
+        spread = moved(memory.spread, jnp.square(reward - slow), SLOW_STEPS)
+        fallen = slow - fast > ALARM * jnp.sqrt(spread / FAST_SAMPLE)
+        alarm = fallen & (memory.since > CALM_STEPS)
         return memory._replace(
+            generation=memory.generation + alarm.astype(jnp.int32),
             reward=reward,
             boundary=seen.outcome.boundary,
-            average=memory.average + rate * (reward - memory.average),
+            average=moved(memory.average, reward, self.rates.average_steps),
+            fast=fast,
+            slow=jnp.where(alarm, fast, slow),
+            spread=spread,
             n_steps=memory.n_steps + 1,
+            since=jnp.where(alarm, 0, memory.since + 1),
         )
 
     def _learnt(self, memory: Memory, best_next: Array, learns: Array) -> Memory:
@@ -152,17 +180,18 @@ class ReferenceLearner:
         rates = self.rates
         active = learns & (memory.n_steps > 0)
         indices = memory.rows * self._n_actions + memory.action
-        variances = memory.variances[indices]
+        is_known = memory.learnt_in[indices] == memory.generation
+        variances = jnp.where(is_known, memory.variances[indices], self._priors())
         gains = variances / (rates.noise + variances.sum())
         cost_of_time = jnp.maximum(memory.average, 0.0)
         target = memory.reward - cost_of_time + jnp.where(memory.boundary, 0.0, rates.gamma * best_next)
         error = jnp.where(active, target - memory.weights[indices].sum(), 0.0)
         trace_indices = jnp.concatenate([indices[None], memory.trace_indices[:-1]])
         trace_gains = jnp.concatenate([gains[None], rates.gamma * rates.decay * memory.trace_gains[:-1]])
-        surer = jnp.maximum(variances * (1 - gains), jnp.minimum(variances, rates.floor))
         return memory._replace(
             weights=memory.weights.at[trace_indices.ravel()].add(error * trace_gains.ravel()),
-            variances=memory.variances.at[indices].set(jnp.where(active, surer, variances)),
+            variances=memory.variances.at[indices].set(jnp.where(active, variances * (1 - gains), variances)),
+            learnt_in=memory.learnt_in.at[indices].set(memory.generation),
             trace_indices=trace_indices,
             trace_gains=jnp.where(memory.boundary, 0.0, trace_gains),
         )
@@ -191,10 +220,14 @@ class ReferenceLearner:
         return (1 + sum(len(field.labels) for field in self._fields)) * self._n_contexts
 
     def _priors(self) -> Array:
-        """[n_rows] f32: variances before the first decision; a type or identity alone counts as a field."""
-        row = jnp.arange(self._n_rows, dtype=jnp.int32)
-        is_crossed = (row >= self._n_contexts) & (row % self._n_contexts > 0)
+        """[P] f32: variances before the first decision; a type or identity alone counts as a field."""
+        n_plain = len(self._fields) + 1
+        is_crossed = jnp.arange(self._n_active, dtype=jnp.int32) > n_plain
         return jnp.where(is_crossed, self.rates.crossed_prior, self.rates.prior).astype(jnp.float32)
+
+    @property
+    def _n_active(self) -> int:
+        return (len(self._fields) + 1) * (1 if self.knows == "nothing" else 2)
 
     def _rows(self, turn: Turn) -> Array:
         """[P] i32: active rows; the first label is one that is always there."""

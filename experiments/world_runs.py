@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
+import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+import multiprocessing
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import gymnasium
 import jax
@@ -17,9 +20,13 @@ from .. import WORLD_IDS
 from ..envs import rollout
 from ..envs.adapter import WorldEnv
 from ..envs.contract import Seen, Solution, World
+from . import worker
 from .errors import ExperimentError
 from .statistics import Estimate, estimate, mean
 from .study_file import nearest
+
+Task = TypeVar("Task")
+Found = TypeVar("Found")
 
 Array = jax.Array
 Floats = NDArray[np.float64]
@@ -93,6 +100,35 @@ def run(setting: Setting, player: Any, seeds: Sequence[int], n_steps: int | None
         solution=made.solution,
     )
     return Run(*(np.asarray(part) for part in (trace.action, trace.expected, trace.reward, trace.level)))
+
+
+def each(
+    function: Callable[[Task], list[Found]],
+    tasks: Sequence[Task],
+    jobs: int,
+    done: Callable[[Task], None] = lambda task: None,
+) -> list[Found]:
+    """What a function finds in each task, in the order of the tasks.
+
+    Args:
+        function: of a module, so that a worker process can import it.
+        tasks: what can be pickled.
+        jobs: worker processes, each with one thread; for 1 all is done in this process.
+        done: is told of every task when it, and all before it, are done.
+    """
+    found: list[Found] = []
+    with contextlib.ExitStack() as stack:
+        if jobs == 1:
+            results: Iterator[list[Found]] = map(function, tasks)
+        else:
+            stack.enter_context(worker.environment())
+            spawn = multiprocessing.get_context("spawn")
+            pool = stack.enter_context(concurrent.futures.ProcessPoolExecutor(min(jobs, len(tasks)), spawn))
+            results = pool.map(function, tasks)
+        for task, result in zip(tasks, results, strict=True):
+            found += result
+            done(task)
+    return found
 
 
 def worlds_of(names: Sequence[str]) -> tuple[str, ...]:

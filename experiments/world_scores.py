@@ -70,14 +70,17 @@ class Line:
         return world_runs.normalised(self.scores[policy], self.scores["random"], self.scores["oracle"])
 
 
-def settings(world_id: str, n_steps: int) -> list[tuple[str, Setting]]:
-    """Every setting that is published, with the name of its regime."""
-    return [
-        (regime, Setting(world_id, difficulty, REGIMES[regime], horizon=n_steps))
-        for difficulty in DIFFICULTIES
-        for regime in REGIMES
-        if difficulty == "medium" or regime not in SCHEDULES
-    ]
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """A world in one difficulty: what one process measures, for it shares compiled code."""
+
+    world_id: str
+    difficulty: str
+    n_seeds: int
+    n_steps: int
+
+    def __str__(self) -> str:
+        return f"{world_runs.label_of(self.world_id)} {self.difficulty}"
 
 
 def measure(
@@ -85,6 +88,7 @@ def measure(
     *,
     n_seeds: int = N_SEEDS,
     n_steps: int = N_STEPS,
+    jobs: int = 1,
     said: Callable[[str], None] = lambda text: None,
 ) -> list[Line]:
     """All lines of the table.
@@ -93,14 +97,20 @@ def measure(
         world_ids: registered worlds.
         n_seeds: from FIRST_SEED on.
         n_steps: of each episode.
-        said: is told what is being measured.
+        jobs: worker processes.
+        said: is told what has been measured.
     """
-    lines = []
-    for world_id in world_ids:
-        for regime, setting in settings(world_id, n_steps):
-            said(f"{world_runs.label_of(world_id)} {setting.difficulty} {regime}")
-            lines.append(line(setting, regime, range(FIRST_SEED, FIRST_SEED + n_seeds)))
-    return lines
+    parts = [Part(world_id, difficulty, n_seeds, n_steps) for world_id in world_ids for difficulty in DIFFICULTIES]
+    return world_runs.each(_lines, parts, jobs, lambda part: said(str(part)))
+
+
+def _lines(part: Part) -> list[Line]:
+    seeds = range(FIRST_SEED, FIRST_SEED + part.n_seeds)
+    return [
+        line(Setting(part.world_id, part.difficulty, rules, horizon=part.n_steps), regime, seeds)
+        for regime, rules in REGIMES.items()
+        if part.difficulty == "medium" or regime not in SCHEDULES
+    ]
 
 
 def line(setting: Setting, regime: str, seeds: Sequence[int], policies: Sequence[Policy] = POLICIES) -> Line:
