@@ -27,3 +27,9 @@ def toys():
 @pytest.fixture(scope="session")
 def toy_table(rollouts):
     return rollouts.toy_table
+
+
+@pytest.fixture(scope="session")
+def vectors():
+    """The module `vectors`."""
+    return module("vectors")

@@ -1,7 +1,10 @@
-"""Rollouts for tests, also as a program: prints the digest of two episodes, to compare processes and number widths."""
+"""Rollouts for tests, also as a program: prints digests of episodes, to compare processes and number widths."""
 
 import hashlib
 
+import gymnasium
+import habitus
+import jax
 import numpy as np
 from habitus import envs
 
@@ -53,16 +56,35 @@ def _exact(part):
     if isinstance(part, dict):
         return {name: _exact(value) for name, value in part.items() if name != "action_mask"}
     if isinstance(part, np.ndarray):
-        return part.dtype.str, part.tobytes()
+        return part.dtype.str, [*map(_exact, part)] if part.dtype == object else part.tobytes()
     return repr(part)
 
 
+def vector_rollout(vector, seed, n_steps):
+    """Everything a vector environment shows, its state at the end included."""
+    rng = np.random.default_rng(0)
+    shown = [*vector.reset(seed=seed)]
+    for _ in range(n_steps):
+        shown += vector.step(rng.integers(vector.single_action_space.n, size=vector.num_envs))
+    return [*shown, *map(np.asarray, jax.tree.leaves(vector.state))]
+
+
+def worlds():
+    """Name -> environment of everything registered, and of a table."""
+    arguments = {"regime": "shift", "shift_at": 150, "horizon": 400}
+    made = {world_id: gymnasium.make(world_id, **arguments).unwrapped for world_id in habitus.WORLD_IDS}
+    return made | {"table": envs.CreditReviewEnv(toy_table(), **arguments)}
+
+
 def main():
-    """Print the digests of a synthetic and a real episode."""
+    """Print the digests of what was published, a synthetic and a real episode; then those of every world."""
     actions = np.random.default_rng(0).integers(5, size=300)
     for applicants in ("synthetic", toy_table()):
         env = envs.CreditReviewEnv(applicants, regime="drift", horizon=400, difficulty="medium")
         print(digest(rollout(env, 3, actions)))
+    for name, env in worlds().items():
+        vector = envs.WorldVectorEnv(env.world, 3, horizon=60, autoreset_mode="SameStep")
+        print(name, digest(rollout(env, 3, actions)), digest(vector_rollout(vector, 3, 150)))
 
 
 if __name__ == "__main__":

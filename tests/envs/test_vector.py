@@ -9,69 +9,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from habitus import envs
 
 MODES = tuple(AutoresetMode)
-N = 3
-
-
-def pairs(shown):
-    """`feedback` of scalar environments from the arrays of a vector one."""
-    lists = np.full(len(shown["feedback_id"]), None, object)
-    for i, (ids, values) in enumerate(zip(shown["feedback_id"], shown["feedback_value"], strict=True)):
-        lists[i] = [(int(one), float(value)) for one, value in zip(ids, values, strict=True) if one >= 0]
-    return lists
-
-
-def in_lists(infos):
-    """Infos of a vector environment with `feedback` as the scalar environments have it."""
-    found = {name: value for name, value in infos.items() if "feedback_" not in name}
-    if "final_info" in infos:
-        found["final_info"] = in_lists(infos["final_info"])
-    if "feedback_id" in infos:
-        shown = infos["_feedback_id"]
-        found["feedback"] = np.where(shown, pairs(infos), None)
-        found["_feedback"] = shown
-    return found
-
-
-def assert_same(one, other, where=""):
-    assert type(one) is type(other), where
-    if isinstance(one, dict):
-        assert one.keys() == other.keys(), where
-        for name in one:
-            assert_same(one[name], other[name], f"{where}[{name!r}]")
-    elif isinstance(one, tuple):
-        for number, (part, its) in enumerate(zip(one, other, strict=True)):
-            assert_same(part, its, f"{where}[{number}]")
-    elif isinstance(one, np.ndarray):
-        assert (one.dtype, one.shape) == (other.dtype, other.shape), where
-        if one.dtype == object:
-            for number, (part, its) in enumerate(zip(one, other, strict=True)):
-                assert_same(part, its, f"{where}[{number}]")
-        else:
-            assert one.tobytes() == other.tobytes(), where
-    else:
-        assert one == other, where
-
-
-def compare(make_scalar, make_vector, n_steps, mode, seed=5):
-    """Step a vector environment and scalar ones side by side with random actions; resets happen on the way."""
-    scalar = SyncVectorEnv([make_scalar] * N, autoreset_mode=mode)
-    vector = make_vector(N, mode)
-    rng = np.random.default_rng(seed)
-    shown = scalar.reset(seed=seed), vector.reset(seed=seed)
-    assert_same(shown[0], (shown[1][0], in_lists(shown[1][1])), "reset")
-    n_resets = 0
-    for number in range(n_steps):
-        actions = rng.integers(vector.single_action_space.n, size=N)
-        expected, found = scalar.step(actions), vector.step(actions)
-        assert_same(expected, (*found[:4], in_lists(found[4])), f"step {number}")
-        ended = expected[2] | expected[3]
-        n_resets += ended.any()
-        if mode is AutoresetMode.DISABLED and ended.any():
-            expected = scalar.reset(options={"reset_mask": ended.copy()})
-            found = vector.reset(options={"reset_mask": ended.copy()})
-            assert_same(expected, (found[0], in_lists(found[1])), f"reset after step {number}")
-    assert n_resets >= 3
-    return vector
 
 
 @pytest.fixture(params=["integers", "compiled"])
@@ -91,8 +28,8 @@ def tell(before, action, info, after, number):
 
 @pytest.mark.parametrize("narrate", [None, tell], ids=["silent", "told"])
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
-def test_every_mode_equals_scalar_environments_bit_by_bit(toy, mode, narrate):
-    compare(
+def test_every_mode_equals_scalar_environments_bit_by_bit(toy, mode, narrate, vectors):
+    vectors.compare(
         lambda: envs.WorldEnv(toy, horizon=40, narrate=narrate),
         lambda n, mode: envs.WorldVectorEnv(toy, n, horizon=40, autoreset_mode=mode, narrate=narrate),
         n_steps=2000 if narrate is None else 300,
@@ -143,16 +80,16 @@ def test_nothing_is_compiled_after_the_first_reset_and_step(toys):
     assert (calls.step._cache_size(), calls.restart._cache_size()) == before
 
 
-def test_params_of_each_sub_environment_equal_environments_of_their_own(toys):
+def test_params_of_each_sub_environment_equal_environments_of_their_own(toys, vectors):
     worlds = [toys.toy(regime=regime, ends=ends) for regime, ends in (("none", 0.0), ("shift", 0.05), ("drift", 0.3))]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(world.params for world in worlds))
     vector = envs.WorldVectorEnv(worlds[0], 3, horizon=100, params=stacked, per_env_params=True)
     scalar = SyncVectorEnv([lambda world=world: envs.WorldEnv(world, horizon=100) for world in worlds])
-    assert_same(scalar.reset(seed=1)[0], vector.reset(seed=1)[0])
+    vectors.assert_same(scalar.reset(seed=1)[0], vector.reset(seed=1)[0])
     rng = np.random.default_rng(0)
     for _ in range(150):
         actions = rng.integers(3, size=3)
-        assert_same(scalar.step(actions)[:4], vector.step(actions)[:4])
+        vectors.assert_same(scalar.step(actions)[:4], vector.step(actions)[:4])
 
 
 def test_measurement_is_that_of_scalar_environments(toys):
@@ -179,7 +116,7 @@ def test_measurement_is_that_of_scalar_environments(toys):
     assert vector.get_attr("horizon") == (2000, 2000)
 
 
-def test_shown_arrays_are_new_and_stay_as_they_were(toys):
+def test_shown_arrays_are_new_and_stay_as_they_were(toys, vectors):
     vector = envs.WorldVectorEnv(toys.toy(ends=0.0), 2)
     shown = [vector.reset(seed=0)]
     kept = [jax.tree.map(np.copy, shown[0])]
@@ -190,7 +127,7 @@ def test_shown_arrays_are_new_and_stay_as_they_were(toys):
         shown.append((observation, infos))
         kept.append(jax.tree.map(np.copy, shown[-1]))
         state = vector.state
-    assert_same(tuple(shown), tuple(kept))
+    vectors.assert_same(tuple(shown), tuple(kept))
     vector.step([0, 0])
     assert state.step.tolist() == [5, 5]  # a state that was asked for outlives the step that follows
 
