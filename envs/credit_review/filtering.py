@@ -14,11 +14,11 @@ Rewards are not read. Under `feedback="attributed"` the reward of a decision con
 that reads single rewards as labels can be up to 100 steps ahead. The filter listens to the one channel that is the same
 under both kinds of feedback, so that there is one bound for both: what can be known when outcomes are known on arrival.
 
-Exact, up to float32 and the spacing of the grid, where effects do not drift (a verdict is a step in the effect, which the
-grid places to within half its spacing; on a grid of EVERY_VALUE nothing is left). Where they do ("hard"), an effect moves by
-its Gaussian transition at each new application, evaluated on the grid (sums over even points converge faster than any
-power of the spacing), and one approximation remains: an outcome that arrives after its applicant has come again is
-taken as news of the effect of today.
+Exact, up to float32 and the spacing of the grid, where effects do not drift: a verdict is a step in the effect, which
+even points place to within half their spacing; a grid of EVERY_VALUE leaves nothing out. Where effects drift ("hard"),
+they move by their Gaussian transition at each new application, evaluated on the grid (sums over even points converge
+faster than any power of the spacing), and one approximation remains: an outcome that arrives after its applicant has
+come again is taken as news of the effect of today.
 
 Decides by expected reward over the belief. Documents are worth what they improve the decision by on average, less the
 fee, the chance that the applicant withdraws and the reward of one step elsewhere. Neither loans nor reviews are valued
