@@ -154,14 +154,15 @@ class SyntheticCredit:
     ) -> tuple[SyntheticState, Outcome]:
         """`step` under either executor."""
         where, application = arithmetic.where, state.application
-        bad_half, delay_half, review_half, document_half, withdrawal_half = (halves[number] for number in range(5))
+        bad_half, delay_half, review_half = halves[0], halves[1], halves[2]
+        document_half, withdrawal_half = halves[3], halves[4]
         is_review, is_request = action == MANUAL_REVIEW, action == REQUEST_DOCUMENT
         loan = arithmetic.choose(
             is_request | (action == REJECT),
             lambda: Loan(is_review, is_review, 0),  # no review, nothing paid out
             lambda: self._loan(state, action, bad_half, review_half, params, arithmetic),
         )
-        fee = where(is_request, _document_fee(application, arithmetic), 0)
+        fee = arithmetic.choose(is_request, lambda: _document_fee(application, arithmetic), lambda: 0)
         is_closed = (is_request ^ True) | happens(withdrawal_half, WITHDRAWAL)
         waiting, outcome = pending.settle(
             state.pending,

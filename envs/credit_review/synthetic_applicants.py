@@ -158,8 +158,9 @@ def arrive(
         n_applicants: [] i32, how many applicants return.
         arithmetic: executor.
     """
-    # listed one by one: a slice of random words, unpacked, would cost a copy under arrays
-    returns, who, amount, purpose, bits, effect_half = (halves[N_PERSON_HALVES + number] for number in range(6))
+    first = N_PERSON_HALVES
+    returns, who, amount, purpose = halves[first], halves[first + 1], halves[first + 2], halves[first + 3]
+    bits, effect_half = halves[first + 4], halves[first + 5]
     is_returning = happens(returns, how.returning)
     applicant = arithmetic.where(is_returning, 1 + below(who, n_applicants), NEW_APPLICANT)
     person = arithmetic.choose(
@@ -179,20 +180,14 @@ def arrive(
         lambda: _effect(effect_half, NEW, arithmetic),
     )
     return Application(
-        person.income,
-        person.debt,
-        person.employment,
-        person.history,
-        person.past_default,
+        *person[:N_REDRAWN],  # income to past_default
         below(amount, N_CODES[AMOUNT]),
         below(purpose, N_CODES[PURPOSE]),
-        person.region,
-        person.age,
-        person.group,
-        applicant=applicant,
-        documents=NOT_REQUESTED,
-        effect=effect,
-        has_good_documents=(bits >> N_REDRAWN) & 1 == 1,
+        *person[N_REDRAWN:],  # region, age, group
+        applicant,
+        NOT_REQUESTED,
+        effect,
+        (bits >> N_REDRAWN) & 1 == 1,
     )
 
 
@@ -292,14 +287,17 @@ def _packed(person: Person) -> Value:
 
 def _returned(packed: Value, halves: Sequence[Value], bits: Value, arithmetic: Arithmetic) -> Person:
     """A returning applicant today. A redrawn field is not shifted by membership of the group."""
-    person = [(packed >> CODE_BITS * number) & CODE_MASK for number in range(len(PERSON))]
-    for number, n_codes in enumerate(N_CODES[: N_REDRAWN - 1]):
-        is_redrawn = (bits >> number) & 1 == 1
-        person[number] = arithmetic.where(is_redrawn, below(halves[number], n_codes), person[number])
-    last = N_REDRAWN - 1
-    is_redrawn = (bits >> last) & 1 == 1
-    person[last] = arithmetic.where(is_redrawn, _past_default(halves[last], arithmetic), person[last])
-    return Person(*person)
+    where = arithmetic.where
+    return Person(
+        income=where(bits & 1 == 1, below(halves[0], N_CODES[INCOME]), packed & CODE_MASK),
+        debt=where(bits & 2 == 2, below(halves[1], N_CODES[DEBT]), packed >> CODE_BITS & CODE_MASK),
+        employment=where(bits & 4 == 4, below(halves[2], N_CODES[EMPLOYMENT]), packed >> 2 * CODE_BITS & CODE_MASK),
+        history=where(bits & 8 == 8, below(halves[3], N_CODES[HISTORY]), packed >> 3 * CODE_BITS & CODE_MASK),
+        past_default=where(bits & 16 == 16, _past_default(halves[4], arithmetic), packed >> 4 * CODE_BITS & CODE_MASK),
+        region=packed >> 5 * CODE_BITS & CODE_MASK,
+        age=packed >> 6 * CODE_BITS & CODE_MASK,
+        group=packed >> 7 * CODE_BITS & CODE_MASK,
+    )
 
 
 def _effect_table() -> NDArray[np.int32]:
