@@ -1,19 +1,11 @@
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import gymnasium
 import jax
 import numpy as np
 import pytest
-from gymnasium.utils.env_checker import check_env
 from habitus import envs
-from habitus.envs import frame
+from habitus.envs import frame, integers
 from habitus.envs.credit_review.terms import APPROVE, REJECT, REQUEST_DOCUMENT
-from stable_baselines3.common import env_checker as sb3_env_checker
 
-PROGRAM = Path(__file__).parent / "rollouts.py"
 KINDS = ("synthetic", "table")
 
 
@@ -23,73 +15,12 @@ def make(toy_table):
     return lambda kind, **arguments: envs.CreditReviewEnv(toy_table() if kind == "table" else kind, **arguments)
 
 
-@pytest.mark.parametrize("feedback", ["attributed", "stream"])
-@pytest.mark.parametrize("kind", KINDS)
-def test_checkers_of_gymnasium_and_stable_baselines3_pass(kind, feedback, toy_table, capsys):
-    applicants = toy_table() if kind == "table" else kind
-    env = gymnasium.make("habitus/CreditReview-v0", applicants=applicants, feedback=feedback, horizon=20).unwrapped
-    # Rendering takes longest and is checked once; a mode that failed would be found here.
-    check_env(env, skip_render_check=feedback == "stream")
-    sb3_env_checker.check_env(env)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_seed_gives_the_same_episode_and_another_seed_another(make, kind, rollouts):
-    actions = np.random.default_rng(1).integers(5, size=200)
-    first, second, other = (rollouts.digest(rollouts.rollout(make(kind), seed, actions)) for seed in (0, 0, 1))
-    assert first == second != other
-
-
 def test_a_reset_without_a_seed_continues_the_stream(make):
     env = make("synthetic")
     episodes = [env.reset(seed=3)[0], env.reset()[0], env.reset()[0], env.reset(seed=3)[0], env.reset()[0]]
     assert episodes[0] == episodes[3]
     assert episodes[1] == episodes[4]
     assert len({str(episode) for episode in episodes[:3]}) == 3
-
-
-def test_another_process_with_wide_numbers_gives_the_same_bytes(rollouts, capsys):
-    rollouts.main()
-    here = capsys.readouterr().out
-    run = subprocess.run(
-        [sys.executable, str(PROGRAM)],
-        env={**os.environ, "JAX_ENABLE_X64": "1"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout == here
-    assert len(set(here.split())) == 2
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_stepped_scanned_and_vmapped_episodes_agree_bit_by_bit(make, kind):
-    world = make(kind, regime="drift", horizon=400).world
-    n_worlds, n_steps, n_stepped = 3, 300, 40
-    params = world.params
-    actions = np.random.default_rng(1).integers(5, size=n_steps, dtype=np.int32)
-
-    def step(state, decision):
-        key, action = decision
-        state, outcome = world.step(state, action, key, params)
-        return state, (outcome, world.observe(state, key, params), world.expected_rewards(state, params))
-
-    def episode(key):
-        initial_key, steps_key = jax.random.split(key)
-        state = world.initial(initial_key, params)
-        return state, jax.lax.scan(step, state, (jax.random.split(steps_key, n_steps), actions))[1]
-
-    keys = jax.random.split(jax.random.key(0), n_worlds)
-    together = jax.tree.map(np.asarray, jax.jit(jax.vmap(episode))(keys)[1])
-    single, stepped = jax.jit(episode), jax.jit(step)
-    for index, key in enumerate(keys):
-        state, alone = single(key)
-        alone = jax.tree.map(np.asarray, alone)
-        jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one, all_[index]), alone, together)  # noqa: B023
-    step_keys = list(jax.random.split(jax.random.split(keys[-1])[1], n_steps)[:n_stepped])
-    for number in range(n_stepped):
-        state, now = stepped(state, (step_keys[number], actions[number]))
-        jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one, all_[number]), now, alone)  # noqa: B023
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -141,16 +72,6 @@ def test_the_regime_switches_at_its_step(make, kind):
         assert info["regime"] == coming == float(step >= 7)
 
 
-def test_the_horizon_truncates_and_does_not_terminate(make):
-    env = make("synthetic", horizon=3)
-    env.reset(seed=0)
-    assert [env.step(REJECT)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
-    with pytest.raises(gymnasium.error.ResetNeeded, match="`step` needs a running episode"):
-        env.step(REJECT)
-    env.reset()
-    env.step(REJECT)
-
-
 def test_nothing_can_be_asked_before_the_first_reset(make):
     env = make("synthetic")
     for ask in (lambda: env.step(0), lambda: env.state, env.expected_rewards, env.oracle_action, env.audit):
@@ -193,11 +114,13 @@ def test_observations_and_infos_are_new_objects_of_plain_types(make, kind):
             assert isinstance(value, np.int64)
 
 
-def test_worlds_that_differ_only_in_parameters_share_one_compiled_step(make, toy_table):
-    shared = frame.compiled(make("synthetic").world)
-    assert frame.compiled(make("synthetic", regime="shift", feedback="stream", horizon=50).world) is shared
-    assert frame.compiled(make("synthetic", observe_group=True).world) is not shared
-    assert frame.compiled(make("synthetic", difficulty="easy").world) is not shared
+def test_worlds_that_differ_only_in_parameters_share_what_is_compiled(make, toy_table):
+    def begins(**arguments):
+        return integers._compiled_begin(make("synthetic", **arguments).world)
+
+    assert begins(regime="shift", feedback="stream", horizon=50) is begins()
+    assert begins(observe_group=True) is not begins()
+    assert begins(difficulty="easy") is not begins()
     table = frame.compiled(make("table").world)
     assert frame.compiled(make("table", loss=2.0, hide_probability=0.1).world) is table
     assert frame.compiled(envs.CreditReviewEnv(toy_table(), observe_group=True).world) is not table
@@ -216,11 +139,60 @@ def test_the_state_is_the_pytree_of_the_world(make):
     np.testing.assert_array_equal(np.float64(world.expected_rewards(state, env.params)), env.expected_rewards())
 
 
-def test_environments_can_be_vectorised_by_gymnasium():
-    vector = gymnasium.make_vec("habitus/CreditReview-v0", num_envs=2, vectorization_mode="sync", horizon=5)
-    observation, _ = vector.reset(seed=1)
-    assert observation["income"].shape == (2,)
-    single = gymnasium.make("habitus/CreditReview-v0", horizon=5)
-    assert single.reset(seed=2)[0]["income"] == observation["income"][1]
-    vector.step(np.array([0, 1]))
-    vector.close()
+def toy_env(toys, kind, **arguments):
+    world = toys.toy()
+    return envs.WorldEnv(world if kind == "integers" else toys.Plain(world), horizon=60, **arguments)
+
+
+def test_both_executors_show_numbers_noise_feedback_and_ends_alike(toys):
+    shown = []
+    for kind in ("integers", "compiled"):
+        env = toy_env(toys, kind)
+        seen = [env.reset(seed=2)]
+        for action in np.random.default_rng(0).integers(3, size=2000).tolist():
+            seen.append((*env.step(action), env.expected_rewards(), env.audit(), env.regime_level()))
+            if seen[-1][2] or seen[-1][3]:
+                seen.append(env.reset())
+        shown.append(seen)
+    assert repr(shown[0]) == repr(shown[1])
+    steps = [part for part in shown[0] if len(part) > 2]
+    assert all(part[0]["size"].dtype == np.float32 and part[0]["size"].shape == (1,) for part in steps)
+    assert sum(part[2] for part in steps) > 10  # terminated
+    assert sum(part[3] for part in steps) > 5  # truncated
+    assert sum(len(part[4]["feedback"]) for part in steps) > 300
+
+
+@pytest.mark.parametrize("kind", ["integers", "compiled"])
+def test_what_measurement_costs_is_paid_only_where_it_is_asked_for(toys, kind, monkeypatch):
+    env = toy_env(toys, kind)
+    env.reset(seed=0)
+    asked = []
+    monkeypatch.setattr(type(env), "solution", property(lambda _: asked.append("solution")))
+    env.step(0)
+    assert env.regime_level() == 0
+    assert asked == []
+    values = env.action_values()
+    assert env.oracle_action() == int(np.argmax(values))
+    env.expected_rewards()[:] = 7.0  # what is handed out is the caller's
+    assert (env.expected_rewards() != 7.0).all()
+    assert asked == ["solution"]  # once a step
+    env.step(0)
+    env.audit()
+    assert asked == ["solution"] * 2
+
+
+@pytest.mark.parametrize("kind", ["integers", "compiled"])
+def test_a_narrator_is_given_what_an_agent_sees(toys, kind):
+    told = []
+
+    def narrate(before, action, info, after, number):
+        told.append((before, action, info["weather"], after, number))
+        return {"agent": f"step {number}"}
+
+    env = toy_env(toys, kind, narrate=narrate)
+    first, info = env.reset(seed=0)
+    assert info["text"] == {"agent": "step 0"}
+    second, *_, info = env.step(2)
+    assert info["text"] == {"agent": "step 1"}
+    assert told == [(None, None, "none", first, 0), (first, 2, info["weather"], second, 1)]
+    assert "text" not in toy_env(toys, kind).reset(seed=0)[1]
