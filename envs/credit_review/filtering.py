@@ -204,14 +204,16 @@ class CreditFilter:
     def effects(self, belief: Any, observation: dict[str, Array], params: Any) -> Array:
         """[G] f32: chance of each effect of the applicant at hand."""
         effects = grid(self.spacing)
-        new, returning = (jnp.asarray(chances, jnp.float32) for chances in (effects.new, effects.returning))
+        new, returning = (jnp.asarray(prior, jnp.float32) for prior in (effects.new, effects.returning))
         if not self.sees_applicants:
             share = params.arrivals.returning.astype(jnp.float32) / draws.HALF_ONE
-            return share * returning + (1 - share) * new
+            mixture: Array = share * returning + (1 - share) * new
+            return mixture
         applicant = observation[people.APPLICANT]
         if self.remembers:
             returning = jax.nn.softmax(belief.log_effects[applicant])
-        return jnp.where(applicant == people.NEW_APPLICANT, new, returning)
+        chances: Array = jnp.where(applicant == people.NEW_APPLICANT, new, returning)
+        return chances
 
     def _transition(self, params: Any) -> Array:
         if self.spacing == EVERY_VALUE:

@@ -74,6 +74,11 @@ class TableCredit:
     params: TableParams = dataclasses.field(compare=False, repr=False)
 
     @property
+    def draws_apart(self) -> bool:
+        """Published results rest on three keys a call."""
+        return True
+
+    @property
     def n_step_halves(self) -> int:
         """Random halves of a step."""
         return N_HALVES

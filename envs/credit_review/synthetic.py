@@ -103,6 +103,11 @@ class SyntheticCredit:
     params: SyntheticParams = dataclasses.field(compare=False, repr=False)
 
     @property
+    def draws_apart(self) -> bool:
+        """Published results rest on three keys a call."""
+        return True
+
+    @property
     def n_step_halves(self) -> int:
         """Random halves of a step."""
         return N_DECISION_HALVES + people.N_ARRIVAL_HALVES

@@ -180,10 +180,16 @@ def arrive(
         lambda: _effect(effect_half, NEW, arithmetic),
     )
     return Application(
-        *person[:N_REDRAWN],  # income to past_default
+        person.income,
+        person.debt,
+        person.employment,
+        person.history,
+        person.past_default,
         below(amount, N_CODES[AMOUNT]),
         below(purpose, N_CODES[PURPOSE]),
-        *person[N_REDRAWN:],  # region, age, group
+        person.region,
+        person.age,
+        person.group,
         applicant,
         NOT_REQUESTED,
         effect,
