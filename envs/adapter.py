@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
@@ -174,7 +175,7 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
         self._seen()
         return measurement(self.world).state(self._words())
 
-    @property
+    @functools.cached_property
     def solution(self) -> Solution | None:
         """Exact values of the world under these params; the first call takes its time."""
         return self.world.solve(self.params)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -113,6 +114,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         self.single_action_space = gymnasium.spaces.Discrete(len(self.schema.actions))
         self.observation_space = batch_space(self.single_observation_space, self.num_envs)
         self.action_space = batch_space(self.single_action_space, self.num_envs)
+        self._indices = range(self.num_envs)
         self._n_actions = len(self.schema.actions)
         self._parts = layout(world)
         self._calls = calls(world, self.per_env_params)
@@ -230,7 +232,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         self._shown()
         return self._calls.state(self._running)
 
-    @property
+    @functools.cached_property
     def solution(self) -> Solution | None:
         """Exact values of the world under these params; with `per_env_params` those of the first sub-environment."""
         return self.world.solve(jax.tree.map(lambda leaf: leaf[0], self.params) if self.per_env_params else self.params)
@@ -256,10 +258,6 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         """[N] f64: regime of the coming decisions."""
         levels: NDArray[np.float64] = self._facts()[3]
         return levels
-
-    @property
-    def _indices(self) -> range:
-        return range(self.num_envs)
 
     def _facts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray[np.int64]], Any]:
         self._shown()
