@@ -288,6 +288,10 @@ class IntegerWorld(Protocol):
     def n_observe_halves(self) -> int:
         """Random halves of an observation, an even number; 0 for none."""
 
+    @property
+    def draws_apart(self) -> bool:
+        """Whether its episodes draw as those of other worlds do, see `episode.draw`; published ones must stay so."""
+
     def advance(
         self, state: Any, action: Any, halves: Sequence[Any], params: Any, arithmetic: Arithmetic
     ) -> tuple[Any, Outcome]:

@@ -10,10 +10,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from .contract import Outcome, World
+from . import draws
+from .arithmetic import ARRAYS
+from .contract import IntegerWorld, Outcome, World
 
 Array = jax.Array
 
@@ -45,8 +48,39 @@ def start(world: World, key: Array, params: Any) -> tuple[Episode, dict[str, Arr
     return Episode(next_key, state), world.observe(state, observe_key, params)
 
 
+class Draw(NamedTuple):
+    """What a call of an integer world draws."""
+
+    next_key: Array  # [] key, of the next call
+    step: Array  # [n_step_halves] u32, see `draws.halves`
+    observe: Array  # [n_observe_halves] u32
+
+
+def draw(world: IntegerWorld, key: Array) -> Draw:
+    """Everything that a call draws; `key` is consumed.
+
+    A block of Threefry gives two words, of which `draws.halves` keeps one: a step would spend three times the blocks
+    and twice the compiled loops. So the next key is the first block, and every other is four halves; a world that
+    `draws_apart` keeps the three keys of `keys`.
+    """
+    if world.draws_apart:
+        next_key, step_key, observe_key = keys(key)
+        halves = (draws.halves(step_key, (world.n_step_halves,)), draws.halves(observe_key, (world.n_observe_halves,)))
+        return Draw(next_key, *halves)
+    n = world.n_step_halves + world.n_observe_halves
+    blocks = jax.random.key_data(jax.random.split(key, 1 - (-n // 4)))
+    words = blocks[1:].ravel()
+    halves = jnp.concatenate([words >> draws.HALF_BITS, words & (draws.HALF_ONE - 1)])
+    return Draw(jax.random.wrap_key_data(blocks[0]), halves[: world.n_step_halves], halves[world.n_step_halves : n])
+
+
 def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Episode, Outcome, dict[str, Array]]:
     """One decision: the episode after it, what it brought, and the next observation; `episode` is consumed."""
+    if isinstance(world, IntegerWorld):
+        drawn = draw(world, episode.key)
+        state, outcome = world.advance(episode.state, action, drawn.step.astype(jnp.int32), params, ARRAYS)
+        shown = world.show(state, drawn.observe.astype(jnp.int32), params, ARRAYS)
+        return Episode(drawn.next_key, state), outcome, shown
     next_key, step_key, observe_key = keys(episode.key)
     state, outcome = world.step(episode.state, action, step_key, params)
     return Episode(next_key, state), outcome, world.observe(state, observe_key, params)

@@ -48,7 +48,6 @@ class IntegerRun:
 
     def __init__(self, world: World, params: Any) -> None:
         self._world = cast(IntegerWorld, world)
-        self._n = self._world.n_step_halves, self._world.n_observe_halves
         self._begin = _compiled_begin(world)
         self._arrays = params
         self._params = as_integers(params)
@@ -86,7 +85,7 @@ class IntegerRun:
     def step(self, action: int) -> Frame:
         """One decision."""
         if self._at == CHUNK:
-            self._take(_compiled_draws(*self._n)(self._next_key_data))
+            self._take(_compiled_draws(self._world)(self._next_key_data))
         at, world, params = self._at, self._world, self._params
         self._at = at + 1
         outcome: Any  # of Python numbers
@@ -129,34 +128,30 @@ class IntegerRun:
 
 @functools.lru_cache(maxsize=32)
 def _compiled_begin(world: World) -> Callable[[NDArray[np.uint32], Any], tuple[Any, Array, _Draws]]:
-    n_step, n_observe = cast(IntegerWorld, world).n_step_halves, cast(IntegerWorld, world).n_observe_halves
+    n_observe, drawing = cast(IntegerWorld, world).n_observe_halves, cast(IntegerWorld, world)
 
     def begin(key_data: Array, params: Any) -> tuple[Any, Array, _Draws]:
         next_key, initial_key, observe_key = episode.keys(jax.random.wrap_key_data(key_data))
         state = world.initial(initial_key, params)
-        return state, draws.halves(observe_key, (n_observe,)), _draws(next_key, n_step, n_observe)
+        return state, draws.halves(observe_key, (n_observe,)), _draws(drawing, next_key)
 
     return jax.jit(begin)
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled_draws(n_step: int, n_observe: int) -> Callable[[Array], _Draws]:
-    return jax.jit(lambda key_data: _draws(jax.random.wrap_key_data(key_data), n_step, n_observe))
+def _compiled_draws(world: IntegerWorld) -> Callable[[Array], _Draws]:
+    return jax.jit(lambda key_data: _draws(world, jax.random.wrap_key_data(key_data)))
 
 
-def _draws(key: Array, n_step: int, n_observe: int) -> _Draws:
+def _draws(world: IntegerWorld, key: Array) -> _Draws:
     """Halves of the next CHUNK steps; `key` is consumed."""
 
     def one(key: Array, _: None) -> tuple[Array, tuple[Array, Array]]:
-        next_key, step_key, observe_key = episode.keys(key)
-        return next_key, (step_key, observe_key)
+        drawn = episode.draw(world, key)
+        return drawn.next_key, (drawn.step, drawn.observe)
 
-    last, (step_keys, observe_keys) = jax.lax.scan(one, key, None, length=CHUNK)
-    return _Draws(
-        step=jax.vmap(lambda key: draws.halves(key, (n_step,)))(step_keys),
-        observe=jax.vmap(lambda key: draws.halves(key, (n_observe,)))(observe_keys),
-        next_key_data=jax.random.key_data(last),
-    )
+    last, (step, observe) = jax.lax.scan(one, key, None, length=CHUNK)
+    return _Draws(step=step, observe=observe, next_key_data=jax.random.key_data(last))
 
 
 @functools.cache

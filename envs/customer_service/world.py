@@ -44,6 +44,7 @@ class CustomerService:
     schema: Schema = dataclasses.field(compare=False, repr=False)
     params: ServiceParams = dataclasses.field(compare=False, repr=False)
 
+    draws_apart = False
     n_step_halves = N_TURN_HALVES + visitors.N_HALVES
     n_observe_halves = 2
 

@@ -105,6 +105,11 @@ class GameWorld:
         return N_STEP_HALVES
 
     @property
+    def draws_apart(self) -> bool:
+        """One draw serves a whole call."""
+        return False
+
+    @property
     def n_observe_halves(self) -> int:
         """Observing draws nothing."""
         return 0

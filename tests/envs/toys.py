@@ -30,7 +30,7 @@ class State(NamedTuple):
 class Toy:
     """Written in integers; each outcome is listed one step later."""
 
-    feedback_slots: int = 1
+    draws_apart: bool = True
     schema: Schema = dataclasses.field(compare=False, repr=False, default=None)
     params: Params = dataclasses.field(compare=False, repr=False, default=None)
 
@@ -115,8 +115,8 @@ class Plain:
         return getattr(self.world, name)
 
 
-def toy(*, regime="drift", horizon=100, ends=0.02):
-    """A toy world whose episodes end by chance after 1 / ends steps on average."""
+def toy(*, regime="drift", horizon=100, ends=0.02, draws_apart=True):
+    """A toy world whose episodes end by chance after 1 / ends steps on average; `Plain` draws as with `draws_apart`."""
     schedule = regimes.schedule(regime, horizon)
     schema = Schema(
         world="Toy",
@@ -142,4 +142,4 @@ def toy(*, regime="drift", horizon=100, ends=0.02):
         ends=jnp.asarray(draws.threshold(ends), jnp.int32),
         pays=jnp.asarray([10, -5, 30], jnp.int32),
     )
-    return Toy(schema=schema, params=params)
+    return Toy(draws_apart, schema, params)
