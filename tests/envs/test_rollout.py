@@ -45,6 +45,22 @@ def test_the_oracle_beats_the_best_fixed_action_and_the_random_one(world):
     assert means[0] > 0.2 > means[1] == 0 > -0.1 > means[2]
 
 
+def test_a_filter_plays_better_than_chance_and_no_better_than_who_knows_the_hidden():
+    world = envs.GameNPCEnv().world
+    solution = world.solve(world.params)
+    players = [
+        rollouts.OraclePlayer(solution),
+        rollouts.FilterPlayer(world.filter(solution)),
+        rollouts.RandomPlayer(len(world.schema.actions)),
+    ]
+    key_data = rollouts.seeds_to_key_data(range(48))
+    oracle, filtered, random = (
+        float(rollouts.rollout(world, player, key_data, n_steps=400, solution=solution).reward.mean())
+        for player in players
+    )
+    assert oracle + 0.03 > filtered > 0.5 * oracle > 0 > random
+
+
 def test_params_of_each_episode_equal_runs_of_their_own(world):
     others = [envs.CreditReviewEnv(regime=regime, horizon=N_STEPS).params for regime in ("none", "shift", "drift")]
     stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *others)

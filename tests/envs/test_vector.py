@@ -11,11 +11,11 @@ from habitus import envs
 MODES = tuple(AutoresetMode)
 
 
-@pytest.fixture(params=["integers", "compiled"])
+@pytest.fixture(params=["integers", "integers, one draw", "compiled"])
 def toy(request, toys):
     """A toy world, stepped one by one in either executor."""
-    world = toys.toy()
-    return world if request.param == "integers" else toys.Plain(world)
+    world = toys.toy(draws_apart=request.param != "integers, one draw")
+    return toys.Plain(world) if request.param == "compiled" else world
 
 
 def tell(before, action, info, after, number):
