@@ -1,7 +1,8 @@
 """Speed of the worlds on one core, beside environments that everybody knows, in one run.
 
 Every case is timed once a round, so that a round compares what ran side by side; medians over rounds. Absolute numbers
-are of the machine at hand, ratios travel.
+are of the machine at hand, ratios travel. Seconds are processor seconds of all threads: on the one core that they share
+these are the seconds of the clock where nothing else runs, and hardly more where something does.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ GOALS = {("jit", 2000): 0.10, ("jit", 40): 0.25, ("scalar", 1): 25.0}
 VECTOR_GOAL = 2.0  # times the cost under jit
 
 Timed = Callable[[], float]
-"""Runs once; returns seconds per 1 M steps."""
+"""Runs once; returns processor seconds per 1 M steps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Case:
         kind: "jit" = under jit + scan, "vector" and "scalar" = step by step from Python.
         world: label of the world.
         n_envs: environments stepped together.
-        seconds: seconds per 1 M environment steps, one per round.
-        compile_s: seconds to trace and compile, None for what is not compiled ahead.
+        seconds: processor seconds per 1 M environment steps, one per round.
+        compile_s: processor seconds to trace and compile, None for what is not compiled ahead.
     """
 
     name: str
@@ -153,15 +154,15 @@ def _in_jit(world: World, params: Any, n_envs: int, n_steps: int) -> tuple[Timed
         return checksum
 
     key_data = rollout.seeds_to_key_data(range(n_envs))
-    began = time.perf_counter()
+    began = time.process_time()
     compiled = jax.jit(run).lower(key_data, 0, params).compile()
-    compile_s = time.perf_counter() - began
+    compile_s = time.process_time() - began
     compiled(key_data, 0, params).block_until_ready()
 
     def timed() -> float:
-        began = time.perf_counter()
+        began = time.process_time()
         compiled(key_data, 0, params).block_until_ready()
-        return (time.perf_counter() - began) / (n_envs * n_steps) * MILLION
+        return (time.process_time() - began) / (n_envs * n_steps) * MILLION
 
     return timed, compile_s
 
@@ -174,10 +175,10 @@ def _vector(env: gymnasium.vector.VectorEnv[Any, Any, Any], n_steps: int) -> Tim
     env.step(actions[0])
 
     def timed() -> float:
-        began = time.perf_counter()
+        began = time.process_time()
         for row in actions:
             env.step(row)
-        return (time.perf_counter() - began) / actions.size * MILLION
+        return (time.process_time() - began) / actions.size * MILLION
 
     return timed
 
@@ -191,12 +192,12 @@ def _scalar(env: gymnasium.Env[Any, Any], n_steps: int) -> Timed:
 
     def timed() -> float:
         env.reset(seed=SEED)
-        began = time.perf_counter()
+        began = time.process_time()
         for action in actions:
             _, _, terminated, truncated, _ = env.step(action)
             if terminated or truncated:
                 env.reset()
-        return (time.perf_counter() - began) / n_steps * MILLION
+        return (time.process_time() - began) / n_steps * MILLION
 
     return timed
 
@@ -282,7 +283,7 @@ def to_markdown(cases: Sequence[Case], command: str, about: dict[str, Any]) -> s
         f"```\n{command}\n```",
         f"One core of {about['processor']} ({about['cores']} cores, load {about['load_before']} when it began), Python "
         f"{about['python']}, JAX {about['jax']}, Gymnasium {about['gymnasium']}. A random policy; observations are "
-        f"built and read at every step. Seconds per 1 M environment steps: median (least-most) of "
+        f"built and read at every step. Processor seconds per 1 M environment steps: median (least-most) of "
         f"{len(cases[0].seconds)} rounds, each of which times every case once. Times faster: median over rounds of the "
         f"ratio to {REFERENCE}, in the same round. Compiling is apart.",
         table(["case", "s per 1 M steps", "steps/s", "times faster", "compiling, s"], rows),
