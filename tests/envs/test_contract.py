@@ -294,6 +294,17 @@ def test_params_that_do_not_fit_fail_at_construction_with_the_name_of_the_leaf(m
         envs.WorldEnv(env.world, params={"rate": 1.0})
 
 
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_text_of_a_vector_environment_is_that_of_scalar_ones(language, vectors):
+    world_id = "habitus/CustomerService-v0"
+    vectors.compare(
+        lambda: gymnasium.make(world_id, text=language, horizon=30).unwrapped,
+        lambda n, mode: gymnasium.make_vec(world_id, n, text=language, horizon=30, autoreset_mode=mode.value),
+        n_steps=120,
+        mode=AutoresetMode.SAME_STEP,
+    )
+
+
 @pytest.mark.parametrize("world_id", habitus.WORLD_IDS)
 def test_a_spec_can_be_written_as_json_and_read_again(world_id):
     env = gymnasium.make(world_id, regime="shift", horizon=30)
