@@ -65,8 +65,11 @@ def draw(world: IntegerWorld, key: Array) -> Draw:
     """
     if world.draws_apart:
         next_key, step_key, observe_key = keys(key)
-        halves = (draws.halves(step_key, (world.n_step_halves,)), draws.halves(observe_key, (world.n_observe_halves,)))
-        return Draw(next_key, *halves)
+        return Draw(
+            next_key,
+            step=draws.halves(step_key, (world.n_step_halves,)),
+            observe=draws.halves(observe_key, (world.n_observe_halves,)),
+        )
     n = world.n_step_halves + world.n_observe_halves
     blocks = jax.random.key_data(jax.random.split(key, 1 - (-n // 4)))
     words = blocks[1:].ravel()
@@ -78,8 +81,10 @@ def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Ep
     """One decision: the episode after it, what it brought, and the next observation; `episode` is consumed."""
     if isinstance(world, IntegerWorld):
         drawn = draw(world, episode.key)
-        state, outcome = world.advance(episode.state, action, drawn.step.astype(jnp.int32), params, ARRAYS)
-        shown = world.show(state, drawn.observe.astype(jnp.int32), params, ARRAYS)
+        step_halves: Any = drawn.step.astype(jnp.int32)
+        observe_halves: Any = drawn.observe.astype(jnp.int32)
+        state, outcome = world.advance(episode.state, action, step_halves, params, ARRAYS)
+        shown = world.show(state, observe_halves, params, ARRAYS)
         return Episode(drawn.next_key, state), outcome, shown
     next_key, step_key, observe_key = keys(episode.key)
     state, outcome = world.step(episode.state, action, step_key, params)

@@ -48,7 +48,7 @@ class IntegerRun:
 
     def __init__(self, world: World, params: Any) -> None:
         self._world = cast(IntegerWorld, world)
-        self._begin = _compiled_begin(world)
+        self._begin, self._more = _compiled_begin(world), functools.partial(_compiled_draws, world)
         self._arrays = params
         self._params = as_integers(params)
         self._levels = _fractions()
@@ -85,7 +85,7 @@ class IntegerRun:
     def step(self, action: int) -> Frame:
         """One decision."""
         if self._at == CHUNK:
-            self._take(_compiled_draws(self._world)(self._next_key_data))
+            self._take(self._more()(self._next_key_data))
         at, world, params = self._at, self._world, self._params
         self._at = at + 1
         outcome: Any  # of Python numbers
@@ -139,8 +139,8 @@ def _compiled_begin(world: World) -> Callable[[NDArray[np.uint32], Any], tuple[A
 
 
 @functools.lru_cache(maxsize=32)
-def _compiled_draws(world: IntegerWorld) -> Callable[[Array], _Draws]:
-    return jax.jit(lambda key_data: _draws(world, jax.random.wrap_key_data(key_data)))
+def _compiled_draws(world: World) -> Callable[[Array], _Draws]:
+    return jax.jit(lambda key_data: _draws(cast(IntegerWorld, world), jax.random.wrap_key_data(key_data)))
 
 
 def _draws(world: IntegerWorld, key: Array) -> _Draws:
