@@ -13,7 +13,7 @@ is due costs half of all the arithmetic of a step.
 from __future__ import annotations
 
 import itertools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -45,8 +45,8 @@ class PendingOutcomes(NamedTuple):
     `full` repeats what `calendar` says, so that arrays find a free step without looking at every row.
     """
 
-    calendar: Array  # [N_ROWS] i32, decisions listed in a step: AGE_BITS of age then a slot, oldest first; 0 = none
-    values: Array  # [N_ROWS] i32, outcome of the decision made in a step, money units of the world
+    calendar: Any  # [N_ROWS] i32, decisions listed in a step: AGE_BITS of age then a slot, oldest first; 0 = none
+    values: Any  # [N_ROWS] i32, outcome of the decision made in a step, money units of the world
     full: tuple[Value, ...]  # N_WORDS x [] i32, a bit a row: all slots are taken
 
 
@@ -98,8 +98,13 @@ def settle(
     Returns:
         What is still pending, and the outcome of the step.
     """
-    executor = _book_integers if arithmetic is INTEGERS else _book_arrays
+    executor: Any = _book_integers if arithmetic is INTEGERS else _book_arrays
     waiting, feedback_id, arrived, total = executor(pending, decision)
+    feedback_value: Any
+    if arithmetic is INTEGERS:
+        feedback_value = [arithmetic.money(value, unit) if value else 0.0 for value in arrived]
+    else:
+        feedback_value = arithmetic.money(arrived, unit)
     paid = decision.immediate + arithmetic.where(is_stream, total, decision.delayed)
     return waiting, Outcome(
         reward=arithmetic.money(paid, unit),
@@ -107,9 +112,7 @@ def settle(
         boundary=boundary,
         decision_id=arithmetic.where(decision.is_pending, decision.step, NO_DECISION),
         feedback_id=feedback_id,
-        feedback_value=[arithmetic.money(value, unit) if value else 0.0 for value in arrived]
-        if arithmetic is INTEGERS
-        else arithmetic.money(arrived, unit),
+        feedback_value=feedback_value,
         signals=signals,
     )
 
@@ -151,7 +154,8 @@ def _book_arrays(pending: PendingOutcomes, decision: Decision) -> tuple[PendingO
 def _bit_of(row: Array, number: int, condition: Array) -> Array:
     """[] u32: the bit of a row in the `number`-th word, if it stands there and the condition holds."""
     bit = jnp.uint32(1) << (row & (WORD_BITS - 1)).astype(jnp.uint32)
-    return jnp.where(condition & (row >> WORD_SHIFT == number), bit, jnp.uint32(0))
+    found: Array = jnp.where(condition & (row >> WORD_SHIFT == number), bit, jnp.uint32(0))
+    return found
 
 
 def _steps_to_free(full: tuple[Value, ...], step: Array) -> Array:
@@ -164,7 +168,7 @@ def _steps_to_free(full: tuple[Value, ...], step: Array) -> Array:
         chosen = full[0]
         for other in range(1, N_WORDS):
             chosen = jnp.where(at == other, full[other], chosen)
-        return chosen
+        return jnp.asarray(chosen)
 
     words = [word(number) for number in range(LONGEST_SEARCH + 1)]
     found = jnp.zeros((), jnp.int32)
