@@ -26,7 +26,7 @@ Mask = NDArray[np.bool_]
 
 N_SEEDS, N_STEPS = 20, 30_000
 QUICK_SEEDS, QUICK_STEPS = 4, 3_000
-REFERENCES: tuple[Policy, ...] = ("random", "forgetful filter", "filter", "oracle")
+REFERENCES: tuple[Policy, ...] = ("random", "filter", "oracle")
 SECOND_LEVEL = 10
 LATE = 10  # the late steps are a tenth of the episode
 HEADROOM, DAMAGE = "headroom", "damage"
@@ -192,7 +192,7 @@ def to_markdown(facts: Sequence[Fact], command: str) -> str:
         f"Steps {window_name(windows['none', 'score'])}, first rules. The learner knows nothing, the identity "
         "(entity), or the hidden type. Headroom = type - nothing; gap = filter - learner that knows the identity.",
     ]
-    columns = ("random", "nothing", "entity", "type", "forgetful filter", "filter", "oracle")
+    columns = ("random", "nothing", "entity", "type", "filter", "oracle")
     rows = []
     for world in worlds:
         for difficulty in DIFFICULTIES:

@@ -23,8 +23,8 @@ def made_up(monkeypatch):
     def run(setting, player, seeds, n_steps=None):
         if player in ("random", "oracle"):
             score = np.full((2, HORIZON), 2.0 if player == "oracle" else 0.0)
-        elif player in ("forgetful filter", "filter"):
-            score = np.full((2, HORIZON), 1.0 if player == "forgetful filter" else 1.8)
+        elif player == "filter":
+            score = np.full((2, HORIZON), 1.8)
         else:
             _, knows, freeze_at = player
             score = np.zeros((2, HORIZON))
@@ -78,7 +78,7 @@ def test_tables_have_every_world_difficulty_and_schedule(made_up, monkeypatch):
     monkeypatch.setattr(headroom, "schedules", shifted)
     facts = headroom.measure([WORLD], n_seeds=2, n_steps=HORIZON)
     rows = list(csv.DictReader(io.StringIO(headroom.to_csv(facts))))
-    assert len(rows) == len(facts) == 3 * (4 + 3 + 1 + 3) + 3 * 3 * 5
+    assert len(rows) == len(facts) == 3 * (3 + 3 + 1 + 3) + 3 * 3 * 5
     page = headroom.to_markdown(facts, "habitus headroom --seeds 2")
     assert "seeds 1000-1001" in page
     assert "habitus headroom --seeds 2" in page
