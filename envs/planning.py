@@ -43,8 +43,8 @@ def solve(problem: Problem) -> Plan:
         ValueError: a row's chances and its chance to end do not sum to 1.
         RuntimeError: no best policy after MAX_ROUNDS improvements.
     """
-    from scipy import sparse
-    from scipy.sparse import linalg
+    from scipy import sparse  # type: ignore[import-untyped]
+    from scipy.sparse import linalg  # type: ignore[import-untyped]
 
     n_states, n_actions = problem.rewards.shape
     moves = sparse.csr_matrix(
