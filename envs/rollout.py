@@ -116,7 +116,7 @@ def rollout(
     is_array = tuple(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves)
     fixed = tuple(None if dynamic else leaf for leaf, dynamic in zip(leaves, is_array, strict=True))
     arrays = [leaf if dynamic else None for leaf, dynamic in zip(leaves, is_array, strict=True)]
-    code = _Code(world, tree, fixed, is_array, n_steps, per_episode_params, scores)
+    code = _Code(world, tree, str(tree), fixed, is_array, n_steps, per_episode_params, scores)
     trace: Trace = _run(code, arrays, key_data, params, solution if scores else None)
     return trace
 
@@ -126,6 +126,7 @@ class _Code(NamedTuple):
 
     world: World
     tree: Any  # of the player
+    classes: str  # in the tree: trees that differ only in the class of a node compare equal in JAX
     fixed: tuple[Any, ...]  # leaves of the player that are no arrays
     is_array: tuple[bool, ...]
     n_steps: int

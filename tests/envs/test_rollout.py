@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -113,3 +115,40 @@ def test_without_scores_nothing_is_expected(world):
 def test_key_data_of_another_shape_is_refused(world, key_data):
     with pytest.raises(ValueError, match=r"`key_data` must be \[N, 2\]"):
         rollouts.rollout(world, rollouts.FixedPlayer(1), key_data, n_steps=3)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class First:
+    """Takes action 0 whatever its array says."""
+
+    number: jax.Array
+
+    def initial(self, observation, key):
+        return ()
+
+    def act(self, carry, turn):
+        return self.number * 0, carry
+
+    def learn(self, carry, seen):
+        return carry
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Second(First):
+    """Takes action 1."""
+
+    def act(self, carry, turn):
+        return self.number * 0 + 1, carry
+
+
+def test_players_of_two_classes_with_equal_fields_are_two_players():
+    # Tree definitions of different registered classes compare equal in JAX when their fields do.
+    world, keys = envs.GameNPCEnv().world, rollouts.seeds_to_key_data([0])
+    number = jnp.zeros((), jnp.int32)
+    played = [
+        np.unique(rollouts.rollout(world, player, keys, n_steps=5).action).tolist()
+        for player in (First(number), Second(number), First(number))
+    ]
+    assert played == [[0], [1], [0]]
