@@ -27,6 +27,7 @@ Mask = NDArray[np.bool_]
 N_SEEDS, N_STEPS = 20, 30_000
 QUICK_SEEDS, QUICK_STEPS = 4, 3_000
 REFERENCES: tuple[Policy, ...] = ("random", "filter", "oracle")
+SCHEDULES = ("shift", "periodic", "drift")
 SECOND_LEVEL = 10
 LATE = 10  # the late steps are a tenth of the episode
 HEADROOM, DAMAGE = "headroom", "damage"
@@ -121,7 +122,7 @@ def schedules(world_id: str, n_steps: int) -> list[Setting]:
     horizon = n_steps * 5 // 3
     return [
         Setting(world_id, "medium", regime, n_steps if regime == "shift" else n_steps // 3, horizon)
-        for regime in ("shift", "periodic", "drift")
+        for regime in SCHEDULES
     ]
 
 
@@ -202,16 +203,16 @@ def to_markdown(facts: Sequence[Fact], command: str) -> str:
             rows.append([world, difficulty, *map(_cell, cells)])
     text.append(table(["world", "difficulty", *columns, "headroom", "gap"], rows))
     text.append("## Damage")
+    changes = ", ".join(f"{regime} {windows[regime, 'before'][1]}" for regime in SCHEDULES)
     text.append(
-        "Medium difficulty. Frozen = learns nothing from the first change on (shift: step "
-        f"{windows['shift', 'before'][1]}, periodic and drift: step {windows['drift', 'before'][1]}); adapted = goes "
-        "on; both over the last tenth of the episode in which the second rules hold in full. Before = as many steps "
+        f"Medium difficulty. Frozen = learns nothing from the first change on (step: {changes}); adapted = goes on; both "
+        "over the last steps in which the second rules hold in full, a tenth of the episode. Before = as many steps "
         "before the first change. Damage = adapted - frozen; loss = before - frozen."
     )
     rows = []
     quantities = ("before", "adapted", "frozen", DAMAGE, "loss")
     for world in worlds:
-        for regime in ("shift", "periodic", "drift"):
+        for regime in SCHEDULES:
             for knows in KNOWS:
                 cells = [known[world, "medium", regime, quantity, knows] for quantity in quantities]
                 rows.append([world, regime, knows, *map(_cell, cells)])
