@@ -278,6 +278,8 @@ class IntegerWorld(Protocol):
     `step(state, action, key, params)` is `advance` under `ARRAYS` with `n_step_halves` of `draws.halves(key, ...)` as
     int32, and `observe` is `show` likewise; `tests/envs` hold both executors equal. Under `INTEGERS`, states and params
     are the same pytrees with Python integers, bools and lists, and `advance` may reuse the lists of the given state.
+    The state has `step`, the params `regime_steps` and `regime_levels` (`regimes.Schedule`). A world that lacks any of
+    this runs by its compiled functions.
     """
 
     @property
