@@ -205,9 +205,9 @@ def to_markdown(facts: Sequence[Fact], command: str) -> str:
     text.append("## Damage")
     changes = ", ".join(f"{regime} {windows[regime, 'before'][1]}" for regime in SCHEDULES)
     text.append(
-        f"Medium difficulty. Frozen = learns nothing from the first change on (step: {changes}); adapted = goes on; both "
-        "over the last steps in which the second rules hold in full, a tenth of the episode. Before = as many steps "
-        "before the first change. Damage = adapted - frozen; loss = before - frozen."
+        f"Medium difficulty. Frozen = learns nothing from the first change on (step: {changes}); adapted = goes on; "
+        "both over the last steps in which the second rules hold in full, a tenth of the episode. Before = as many "
+        "steps before the first change. Damage = adapted - frozen; loss = before - frozen."
     )
     rows = []
     quantities = ("before", "adapted", "frozen", DAMAGE, "loss")
