@@ -102,7 +102,7 @@ def test_the_command_writes_both_tables(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("world_id", WORLD_IDS)
 def test_knowing_the_type_is_worth_it_to_a_learner(world_id):
-    seeds = range(2000, 2012)
+    seeds = range(2000, 2020)
     facts = by_name(headroom.headroom(Setting(world_id, horizon=30_000), seeds))
     assert facts["headroom", "learner"].estimate.low >= 0.15
     order = ["random", "type", "filter"]
@@ -115,6 +115,6 @@ def test_knowing_the_type_is_worth_it_to_a_learner(world_id):
 @pytest.mark.parametrize("world_id", WORLD_IDS)
 def test_a_shift_damages_who_does_not_adapt(world_id):
     setting, *_ = headroom.schedules(world_id, 30_000)
-    facts = by_name(headroom.damage(setting, range(2000, 2012)))
+    facts = by_name(headroom.damage(setting, range(2000, 2020)))
     assert facts["damage", "type"].estimate.low >= 0.15
     assert facts["loss", "type"].estimate.low > 0
