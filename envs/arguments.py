@@ -5,6 +5,8 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 
+import numpy as np
+
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
     """`value` as an int.
@@ -40,9 +42,9 @@ def switch(name: str, value: object) -> bool:
     Raises:
         TypeError: if it is anything but True or False.
     """
-    if not isinstance(value, bool):
+    if not isinstance(value, bool | np.bool_):
         raise TypeError(f"`{name}` must be True or False, got {value!r} of type {type(value).__name__}.")
-    return value
+    return bool(value)
 
 
 def choice(name: str, value: object, options: Sequence[str]) -> str:

@@ -247,7 +247,7 @@ class World(Protocol):
         """One decision. `action` is [] i32 in [0, n_actions)."""
 
     def action_mask(self, state: Any, params: Any) -> Array:
-        """[n_actions] bool: False where an action is impossible now; taken anyway, it only costs its price."""
+        """[n_actions] bool: False where an action is impossible now; taken anyway, it costs its price for nothing."""
 
     def expected_rewards(self, state: Any, params: Any, solution: Solution | None) -> Array:
         """[n_actions] f32: expected reward of each action itself, its delayed outcome included, all hidden known."""

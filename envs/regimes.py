@@ -59,6 +59,7 @@ def schedule(regime: RegimeArgument, horizon: int, shift_at: int | None = None) 
             )
         return _padded(_listed(regime))
     arguments.choice("regime", regime, REGIMES)
+    horizon = arguments.whole_number("horizon", horizon, 1, MAX_STEP)  # a NumPy number of few bits would overflow below
     if regime == "none":
         if shift_at is not None:
             raise ValueError(f"`shift_at` must be None when `regime` is 'none', got {shift_at!r}; try regime='shift'.")

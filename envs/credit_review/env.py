@@ -55,7 +55,8 @@ class CreditReviewEnv(WorldEnv):
     | 4 | approve_reduced | pays out 55 % of the amount |
 
     `info["action_mask"]` and `env.unwrapped.action_masks()` are False for `request_document` where there is nothing
-    left to show: documents that were requested before, or that nobody withheld. Taken all the same it costs its fee.
+    left to show: documents that were requested before, or that nobody withheld. Taken all the same it costs its fee and
+    shows nothing; a synthetic applicant may withdraw (5 %) as after any request.
 
     ## Observation Space
     `Dict`; category fields are `Discrete`, numbers `Box(shape=(1,), dtype=float32)`. `env.unwrapped.schema` has labels,
@@ -184,7 +185,7 @@ default those of `difficulty` |
         capacity: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
+        horizon = arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
         arguments.choice("difficulty", difficulty, tuple(DIFFICULTIES))
         arguments.choice("feedback", feedback, get_args(FeedbackMode))
         arguments.switch("observe_entity", observe_entity)

@@ -201,7 +201,7 @@ environments of one capacity share one compiled step, and their `params` can be 
         render_mode: str | None = None,
         narrate: Narrate | None = None,
     ) -> None:
-        arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
+        horizon = arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
         arguments.choice("difficulty", difficulty, tuple(DIFFICULTIES))
         arguments.choice("feedback", feedback, get_args(FeedbackMode))
         preset = DIFFICULTIES[difficulty]

@@ -212,7 +212,7 @@ functions, whatever their difficulty. None = as many as there are |
         capacity: int | None = None,
         render_mode: str | None = None,
     ) -> None:
-        arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
+        horizon = arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
         arguments.choice("difficulty", difficulty, tuple(DIFFICULTIES))
         arguments.choice("feedback", feedback, get_args(FeedbackMode))
         arguments.switch("observe_entity", observe_entity)

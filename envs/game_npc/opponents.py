@@ -153,9 +153,12 @@ def _move_table(moves: ArrayLike) -> NDArray[np.float64]:
 
 def _chances(name: str, values: ArrayLike) -> NDArray[np.float64]:
     try:
-        table = np.array(values, dtype=np.float64)
+        given = np.array(values)
     except (TypeError, ValueError) as error:
         raise TypeError(f"`{name}` must be an array of chances, got {values!r}.") from error
+    if given.dtype.kind not in "fiu":
+        raise TypeError(f"`{name}` must be an array of chances, got one of {given.dtype}: {values!r}.")
+    table = given.astype(np.float64)
     if not np.isfinite(table).all():
         raise ValueError(f"`{name}` must be finite, got {table[~np.isfinite(table)][0]}.")
     if table.size and (table.min() < 0 or table.max() > 1):

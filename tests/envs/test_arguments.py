@@ -72,3 +72,7 @@ def test_the_ends_of_a_range_are_accepted(arguments):
 )
 def test_the_ends_of_the_ranges_of_a_table_are_accepted(toy_table, arguments):
     envs.CreditReviewEnv(toy_table(), **arguments)
+
+
+def test_a_numpy_bool_is_a_switch():
+    assert arguments.switch("observe_entity", np.True_) is True

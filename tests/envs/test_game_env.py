@@ -143,6 +143,12 @@ def table_with(value, at):
         ({"capacity": 40000}, ValueError, "`capacity`"),
         ({"render_mode": "braille"}, ValueError, "`render_mode`"),
         ({"opponents": always(0)}, ValueError, "`negotiation` must be given"),
+        ({"opponents": always(0) * 1j, "negotiation": [0]}, TypeError, "`opponents` must be an array of chances"),
+        (
+            {"opponents": always(0).astype(str), "negotiation": [0]},
+            TypeError,
+            "`opponents` must be an array of chances",
+        ),
         ({"opponents": np.ones((2, 6)) / 6, "negotiation": [0, 0]}, ValueError, "`opponents` must have the shape"),
         (
             {"opponents": np.ones((2, 4, 3, 2, 2, 5)) / 5, "negotiation": [0, 0]},

@@ -84,3 +84,11 @@ def test_interpolation_is_exact_at_both_ends_and_monotone_between(level):
 def test_a_wrong_schedule_is_refused_by_name(arguments, message):
     with pytest.raises((TypeError, ValueError), match=message):
         regimes.schedule(*arguments)
+
+
+@pytest.mark.parametrize("regime", ["shift", "periodic", "drift"])
+@pytest.mark.parametrize("horizon", [np.uint8(200), np.int16(30_000)])
+def test_a_horizon_of_few_bits_gives_the_same_schedule(regime, horizon):
+    plan, same = regimes.schedule(regime, horizon), regimes.schedule(regime, int(horizon))
+    assert plan.steps.tolist() == same.steps.tolist()
+    assert plan.levels.tolist() == same.levels.tolist()
