@@ -75,4 +75,5 @@ def test_the_ends_of_the_ranges_of_a_table_are_accepted(toy_table, arguments):
 
 
 def test_a_numpy_bool_is_a_switch():
-    assert arguments.switch("observe_entity", np.True_) is True
+    env = envs.GameNPCEnv(observe_entity=np.False_)
+    assert "player" not in env.observation_space.spaces
