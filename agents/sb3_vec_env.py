@@ -43,7 +43,7 @@ class GymnasiumVecEnv(VecEnv):
         if mode is not AutoresetMode.SAME_STEP:
             raise ValueError(
                 f"`venv` must reset in AutoresetMode.SAME_STEP, got {mode}; worlds of habitus take "
-                'autoreset_mode="SameStep", SyncVectorEnv and AsyncVectorEnv the same argument.'
+                'autoreset_mode="SameStep", SyncVectorEnv the same argument.'
             )
         self.venv = venv
         self._actions: Any = None

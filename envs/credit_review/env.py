@@ -39,7 +39,7 @@ class CreditReviewEnv(WorldEnv):
     | --- | --- | --- |
     | Synthetic, employment: effect on the log odds of default | .7, .1, -.3, -.5 | -.5, -.2, .2, .9 |
     | Synthetic, purpose: effect on the log odds of default | 0, .5, -.4, .9, -.2 | .9, -.5, .6, -.8, .9 |
-    | Synthetic, fine for each loan paid out to an applicant of high or very high debt | 0 | 1 |
+    | Synthetic, fine for each loan paid out to an applicant of high or very high debt; half for a reduced one | 0 | 1 |
     | Table, gain of a repaid loan (cap on interest) | g | .6 g |
     | Table, charge on each loan paid out of 1.25 times the mean amount or more, per unit of stake | 0 | .8 g |
 
@@ -81,6 +81,10 @@ class CreditReviewEnv(WorldEnv):
     hidden); the recorded group with `observe_group`; `stake`, the amount relative to the mean amount, if the table has
     amounts; and `documents` (withheld, shown): some applicants arrive with a declared group of fields hidden until it
     is requested.
+
+    ## Measurement
+    `env.unwrapped.audit()` has `group` and, of synthetic applicants, `applicant`, `effect` (own log odds in 1/1000) and
+    `has_good_documents`; of real ones `row`, `bad` (the recorded outcome) and `epoch` (times the table was used up).
 
     ## Rewards
     With `feedback="attributed"` the reward of a decision contains its later outcome, with `"stream"` the outcome is
@@ -125,8 +129,10 @@ class CreditReviewEnv(WorldEnv):
     | `applicants` | str or ApplicantTable | "synthetic" | who applies; through `gymnasium.make` also a name or a path |
     | `horizon` | int | 2000 | decisions in an episode, 1 to 1,000,000 |
     | `regime` | str or list | "none" | "none"; "shift" = "regulation", second rules from `shift_at` on; "periodic", \
-first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; or a list of (step, level) |
-    | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for the last two |
+first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; or a list of (step, level), \
+with the first rules before its first step |
+    | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for \
+"periodic" and "drift" |
     | `difficulty` | str | "medium" | "easy": 30 applicants return, with 90 % of the applications; "medium": 80, 80 %; \
 "hard": 240, 80 %, and their effects drift. A table has only "medium" |
     | `observe_entity` | bool | True | whether the synthetic applicant's number is observed |

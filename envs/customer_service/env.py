@@ -85,7 +85,7 @@ class CustomerServiceEnv(WorldEnv):
     With `regime`, the rules change during the episode (level 0 = first rules, 1 = second). In between, chances and
     prices are mixed linearly, in tenths. Under the second rules a refund needs an approval, vouchers are immediate,
     texts are written by a machine, escalation is a queue. Personas stay; `redraw_personas` draws those of everybody who
-    left before the last entry of the schedule anew at their next arrival, also where the entry changes no rule.
+    is away at an entry of the schedule anew, also where the entry changes no rule.
 
     ## Action Space
     `Discrete(9)`; all are always possible (`info["action_mask"]`).
@@ -123,7 +123,8 @@ class CustomerServiceEnv(WorldEnv):
     `survey` (none, low, middle, high) and `first_action` when a ticket ended (else none); `ending` (none, closed,
     left). With `gymnasium.make("habitus/CustomerService-v0", text="en")`, or `"zh"`, `info["text"]` has in words what
     is observed: `customer`, what stands before the desk, `agent`, what the action said, `farewell`, the last words of a
-    ticket.
+    ticket. For measurement, `env.unwrapped.audit()` has what is hidden: `type`, the persona in the order of the tables
+    above, `visitor`, the index of the customer, `cause`, `mood`, `trust` and `is_solved`.
 
     ## Rewards
     Every action costs its price, reopening its fee. A ticket that ends pays besides the sum of: solved 1.4, open -1.4;
@@ -153,8 +154,10 @@ class CustomerServiceEnv(WorldEnv):
     | --- | --- | --- | --- |
     | `horizon` | int | 2000 | decisions in an episode, 1 to 1,000,000 |
     | `regime` | str or list | "none" | "none"; "shift" = "regulation", second rules from `shift_at` on; "periodic", \
-first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; or a list of (step, level) |
-    | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for the last two |
+first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; or a list of (step, level), \
+with the first rules before its first step |
+    | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for \
+"periodic" and "drift" |
     | `difficulty` | str | "medium" | what there is to remember, see below |
     | `observe_entity` | bool | True | whether the customer's number is observed |
     | `feedback` | str | "attributed" | "attributed" or "stream", the same here |

@@ -111,9 +111,11 @@ encounter |
     | player_hidden | no, yes |
     | player | unknown, #1, #2, ...; only with `observe_entity`; unknown never occurs |
 
-    `info` has `move` (the move seen in this step), `situation` (in which it was made: distance, and whether the player
-    was hidden) and `ending` of the encounter (none, killed, died, fled, agreed, parted), beside `decision_id`,
-    `feedback`, `boundary`, `regime` and `action_mask`.
+    `info` has `move` (the move seen in this step; none in the last step of an encounter, whatever happened),
+    `situation` (in which it was made: distance, and whether the player was hidden) and `ending` of the encounter (none,
+    killed, died, fled, agreed, parted), beside `decision_id`, `feedback`, `boundary`, `regime` and `action_mask`. For
+    measurement, `env.unwrapped.audit()` has `type`, the hidden style in the order of the table above, and `visitor`,
+    the index of the player.
 
     ## Rewards
     Every step costs .05, a scout .08. A hit pays its damage, as far as the player had health; a blow costs its harm. An
@@ -151,16 +153,18 @@ encounter |
     | --- | --- | --- | --- |
     | `horizon` | int | 2000 | decisions in an episode, 1 to 1,000,000 |
     | `regime` | str or list | "none" | "none"; "shift" = "regulation", second rules from `shift_at` on; "periodic", \
-first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; or a list of (step, level) |
-    | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for the last two |
+first and second in turn, `shift_at` each; "drift", from `shift_at` on slowly; or a list of (step, level), \
+with the first rules before its first step |
+    | `shift_at` | int | None | step of the first change; by default half of the horizon, a fifth for \
+"periodic" and "drift" |
     | `difficulty` | str | "medium" | how much there is to remember, see below |
     | `opponents` | array | None | chances of the moves strike, shoot, hide, advance, back_off, guard, of shape \
 (styles, 4 terrains, 3 distances, 2 visible or hidden, 2 more than 1 health or not, 6), such as estimated from logs; \
 an axis of size 1 stands for all its values; 1 to 64 styles. None = the five styles above |
-    | `negotiation` | array | None | chance to agree, of shape (styles,) or (2 rules, styles); must come with \
-`opponents` |
-    | `redraw_styles` | bool | False | whether a player who left before the last entry of the regime's schedule comes \
-back with a style drawn anew |
+    | `negotiation` | array | None | chance to agree, of shape (styles,) or (2 rules, styles); `opponents` \
+need it; alone it changes the built-in styles |
+    | `redraw_styles` | bool | False | whether players who are away at an entry of the regime's schedule \
+get a style drawn anew |
     | `observe_entity` | bool | True | whether the player's number is observed |
     | `feedback` | str | "attributed" | "attributed" or "stream"; no difference here |
     | `capacity` | int | None | players that the state has room for; environments of one capacity share compiled \
