@@ -95,7 +95,8 @@ class GymnasiumVecEnv(VecEnv):
         if hasattr(self.venv, "get_attr"):
             found = self.venv.get_attr(attr_name)
         else:
-            found = (getattr(self.venv, attr_name),) * self.num_envs
+            name = f"single_{attr_name}" if attr_name in ("action_space", "observation_space") else attr_name
+            found = (getattr(self.venv, name),) * self.num_envs
         return [found[i] for i in self._get_indices(indices)]
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
-import jax
 import numpy as np
-from gymnasium.utils import seeding
 from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +16,7 @@ from . import arguments
 from .adapter import DEFAULT_HORIZON, MAX_HORIZON, Info, Narrate, Observation, checked_params, observation_space
 from .contract import Schema, Solution, World
 from .episode import KEY_WORDS, key_data_of
+from .sub_envs import PER_SUB_ENV, Facts, Streams, facts, facts_by_own, rows_of, solutions_of
 from .vector_calls import Block, Running, calls, nothing_running, only_of
 from .words import layout
 
@@ -62,8 +61,9 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
     difficulties, schedules or opponents of equal worlds (see `capacity`):
     `params=jax.tree.map(lambda *leaves: jnp.stack(leaves), easy.params, medium.params, hard.params)`.
 
-    Measurement, as in the scalar environment and never for agents: `state`, `solution`, `expected_rewards()`,
-    `action_values()`, `oracle_actions()`, `audit()`, `regime_levels()`.
+    Measurement, as in the scalar environment and never for agents: `state`, `solutions`, `expected_rewards()`,
+    `action_values()`, `oracle_actions()`, `audit()`, `regime_levels()`; each sub-environment by the exact values of its
+    own params, which are worked out when they are first asked for, once for equal params.
 
     Args:
         world: the dynamics; equal worlds share one compiled step.
@@ -119,8 +119,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         self._parts = layout(world)
         self._calls = calls(world, self.per_env_params)
         self._labels = [np.array(signal.labels, object) for signal in self.schema.signals]
-        self._generators: list[np.random.Generator] = []
-        self._seeds: list[int] = []
+        self._streams = Streams(self.num_envs)
         self._running: Running | None = None
         self._block: Block | None = None  # what was shown last
         self._steps = np.zeros(self.num_envs, np.int64)
@@ -143,7 +142,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             gymnasium.error.ResetNeeded: a mask leaves out a sub-environment that was never reset.
         """
         mask = self._reset_mask(options)
-        self._seed(seed, mask)
+        self._streams.seed(seed, mask)
         block = self._restart(mask)
         self._block = block
         infos = self._infos(block)
@@ -202,13 +201,14 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         return np.array(self._shown().mask)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
-        """What the attribute `name`, or the method of that name, has for each sub-environment."""
-        found = getattr(self, name)
+        """What the attribute or the method `name` of a scalar environment has for each sub-environment.
+
+        What all of them share, and what is none of `PER_SUB_ENV`, counts for each.
+        """
+        found = getattr(self, PER_SUB_ENV.get(name, name))
         found = found(*args, **kwargs) if callable(found) else found
-        if isinstance(found, dict) and all(isinstance(part, np.ndarray) for part in found.values()):
-            return tuple({key: part[i] for key, part in found.items()} for i in self._indices)
-        has_rows = isinstance(found, np.ndarray | tuple) and len(found) == self.num_envs
-        return tuple(found) if has_rows else (found,) * self.num_envs
+        is_shared = name not in PER_SUB_ENV or name.endswith("_space") or (name == "params" and not self.per_env_params)
+        return (found,) * self.num_envs if is_shared else rows_of(found, self.num_envs)
 
     def get_attr(self, name: str) -> tuple[Any, ...]:
         """The attribute `name` of each sub-environment."""
@@ -217,14 +217,12 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
     @property  # type: ignore[misc]  # read only, as SyncVectorEnv's
     def np_random(self) -> tuple[np.random.Generator, ...]:  # type: ignore[override]
         """Generators of the sub-environments."""
-        self._need_generators()
-        return tuple(self._generators)
+        return self._streams.generators
 
     @property
     def np_random_seed(self) -> tuple[int, ...]:  # type: ignore[override]
         """Seeds of the sub-environments."""
-        self._need_generators()
-        return tuple(self._seeds)
+        return self._streams.seeds
 
     @property
     def state(self) -> Any:
@@ -233,9 +231,23 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         return self._calls.state(self._running)
 
     @functools.cached_property
+    def solutions(self) -> tuple[Solution | None, ...]:
+        """Exact values of the world under the params of each sub-environment; the first call takes its time."""
+        if self.per_env_params:
+            return solutions_of(self.world, self.params, self.num_envs)
+        return (self.world.solve(self.params),) * self.num_envs
+
+    @property
     def solution(self) -> Solution | None:
-        """Exact values of the world under these params; with `per_env_params` those of the first sub-environment."""
-        return self.world.solve(jax.tree.map(lambda leaf: leaf[0], self.params) if self.per_env_params else self.params)
+        """The solution that all sub-environments share.
+
+        Raises:
+            ValueError: they have different ones.
+        """
+        first, *others = self.solutions
+        if any(other is not first for other in others):
+            raise ValueError("`solution` is one for all, but the `params` of these differ in it; read `solutions`.")
+        return first
 
     def expected_rewards(self) -> NDArray[np.float64]:
         """[N, n_actions] f64: expected total reward of each action now, all hidden known."""
@@ -256,15 +268,14 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
 
     def regime_levels(self) -> NDArray[np.float64]:
         """[N] f64: regime of the coming decisions."""
-        levels: NDArray[np.float64] = self._facts()[3]
-        return levels
+        return self._facts()[3]
 
-    def _facts(self) -> tuple[NDArray[np.float64], NDArray[np.float64], dict[str, NDArray[np.int64]], Any]:
+    def _facts(self) -> Facts:
         self._shown()
-        expected, values, audit, regimes = self._calls.facts(self._running, self.params, self.solution)
-        wide = {name: np.asarray(part).astype(np.int64) for name, part in audit.items()}
-        floats = [np.asarray(part).astype(np.float64) for part in (expected, values, regimes)]
-        return floats[0], floats[1], wide, floats[2]
+        assert self._running is not None  # something is shown
+        if self.per_env_params:
+            return facts_by_own(self._calls, self._running, self.params, self.solutions)
+        return facts(self._calls, self._running, self.params, self.solution)
 
     def _shown(self) -> Block:
         if self._block is None:
@@ -293,29 +304,11 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             raise gymnasium.error.ResetNeeded("the first `reset` must be of all sub-environments.")
         return mask.copy()
 
-    def _seed(self, seed: int | Sequence[int | None] | None, mask: NDArray[np.bool_]) -> None:
-        self._need_generators(seeded=seed is not None)
-        if seed is None:
-            return
-        seeds = [seed + i for i in self._indices] if isinstance(seed, int) else seed
-        if not isinstance(seeds, Sequence) or len(seeds) != self.num_envs:
-            raise ValueError(f"`seed` must be an int or a list of {self.num_envs}, got {seed!r}.")
-        for i in np.flatnonzero(mask).tolist():
-            own = seeds[i]
-            if own is not None or not self._seeds[i] >= 0:
-                self._generators[i], self._seeds[i] = seeding.np_random(own)
-
-    def _need_generators(self, *, seeded: bool = False) -> None:
-        if not self._generators:
-            found = [seeding.np_random(0 if seeded else None) for _ in self._indices]
-            self._generators = [generator for generator, _ in found]
-            self._seeds = [-1 if seeded else int(own) for _, own in found]
-
     def _restart(self, mask: NDArray[np.bool_]) -> Block:
         """Begin the next episode of masked sub-environments; what all of them show now."""
         key_data = np.zeros((self.num_envs, KEY_WORDS), np.uint32)
         for i in np.flatnonzero(mask).tolist():
-            key_data[i] = key_data_of(self._generators[i])
+            key_data[i] = key_data_of(self._streams.generators[i])
         running = nothing_running(self._parts, self.num_envs) if self._running is None else self._running
         self._running, words = self._calls.restart(running, key_data, mask, self.params)
         fresh = Block(*map(np.asarray, words))

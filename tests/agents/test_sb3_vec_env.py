@@ -83,10 +83,34 @@ def test_attributes_and_methods_of_sub_environments_are_found():
     assert [mask.shape for mask in masks] == [(8,)] * N
     assert len(env.env_method("action_masks", indices=1)) == 1
     assert env.env_is_wrapped(Monitor) == [False] * N
+    assert env.env_method("oracle_action") == env.env_method("oracle_actions")
+    assert env.env_method("regime_level", indices=[1]) == [0.0]
+    assert [set(audit) for audit in env.env_method("audit")] == [{"type", "visitor"}] * N
+    assert env.get_attr("action_space") == [env.action_space] * N
+    assert env.get_attr("observation_space", indices=0) == [env.observation_space]
     assert env.has_attr("schema")
     assert not env.has_attr("no_such_thing")
     with pytest.raises(AttributeError, match="`horizon` cannot be set"):
         env.set_attr("horizon", 3)
+
+
+class Bare(gymnasium.vector.VectorEnv):
+    """A vector environment without `get_attr`."""
+
+    metadata = {"autoreset_mode": gymnasium.vector.AutoresetMode.SAME_STEP}  # noqa: RUF012
+
+    def __init__(self):
+        inner = gymnasium.make_vec(GAME, N)
+        self.num_envs, self.single_action_space = N, inner.single_action_space
+        self.action_space, self.observation_space = inner.action_space, inner.observation_space
+        self.single_observation_space = inner.single_observation_space
+
+
+def test_spaces_of_sub_environments_are_theirs_even_where_attributes_are_those_of_all():
+    env = GymnasiumVecEnv(Bare())
+    assert env.get_attr("action_space") == [env.action_space] * N
+    assert env.get_attr("observation_space", indices=[1]) == [env.observation_space]
+    assert env.get_attr("num_envs") == [N] * N
 
 
 def test_only_vector_environments_in_same_step_mode_are_taken():

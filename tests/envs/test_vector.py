@@ -213,3 +213,126 @@ def test_a_list_of_seeds_gives_each_its_own_and_none_continues(toys):
     one.reset(seed=4)
     assert again == [one.reset()[0]["size"][0], first[1]]
     assert vector.np_random_seed == (4, 9)
+
+
+def stacked(made):
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *(env.params for env in made))
+
+
+SWEEPS = {
+    "regimes": lambda: [
+        envs.GameNPCEnv(regime=regime) for regime in ("none", [(0, 1.0)], [(0, 0), (4, 1)], "none")
+    ],
+    "opponents": lambda: [
+        envs.GameNPCEnv(regime=regime, negotiation=negotiation)
+        for regime, negotiation in (("none", None), ("none", [0.9] * 5), ([(3, 1)], [0.0, 0.1, 0.2, 0.3, 1.0]))
+    ],
+    "rules of a service": lambda: [
+        envs.CustomerServiceEnv(regime=regime) for regime in ("none", [(0, 1.0)], [(0, 0), (4, 1)])
+    ],
+    "no solution": lambda: [envs.CreditReviewEnv(regime=regime) for regime in ("none", [(0, 1.0)])],
+}
+
+
+@pytest.mark.parametrize(
+    "sweep",
+    [pytest.param(sweep, marks=pytest.mark.slow if sweep in ("regimes", "no solution") else ()) for sweep in SWEEPS],
+)
+def test_each_sub_environment_is_measured_by_the_solution_of_its_own_params(sweep):
+    made = SWEEPS[sweep]()
+    vector = envs.WorldVectorEnv(made[0].world, len(made), params=stacked(made), per_env_params=True)
+    vector.reset(seed=3)
+    for i, env in enumerate(made):
+        env.reset(seed=3 + i)
+    for number in range(12):
+        for measured in ("expected_rewards", "action_values"):
+            np.testing.assert_array_equal(
+                getattr(vector, measured)(), [getattr(env, measured)() for env in made], f"{measured}, step {number}"
+            )
+        assert vector.oracle_actions().tolist() == [env.oracle_action() for env in made]
+        assert vector.regime_levels().tolist() == [env.regime_level() for env in made]
+        audits = [env.audit() for env in made]
+        assert {name: values.tolist() for name, values in vector.audit().items()} == {
+            name: [audit[name] for audit in audits] for name in audits[0]
+        }
+        action = number % len(vector.schema.actions)
+        vector.step([action] * len(made))
+        for env in made:
+            env.step(action)
+    for its, env in zip(vector.solutions, made, strict=True):
+        jax.tree.map(np.testing.assert_array_equal, its, env.solution)
+
+
+def test_equal_params_are_solved_once_and_only_when_they_are_asked_for(toys, monkeypatch):
+    made = [toys.toy(regime=regime, ends=0.0) for regime in ("none", "shift", "none", "shift", "none")]
+    params = jax.tree.map(lambda *leaves: jnp.stack(leaves), *(world.params for world in made))
+    solved = []
+    monkeypatch.setattr(toys.Toy, "solve", lambda self, params: solved.append(params))
+    vector = envs.WorldVectorEnv(made[0], 5, params=params, per_env_params=True)
+    vector.reset(seed=0)
+    vector.step([0] * 5)
+    assert solved == []
+    vector.action_values()
+    vector.oracle_actions()
+    assert [int(np.asarray(params.regime_levels).max()) for params in solved] == [0, 10]
+
+
+def test_one_solution_is_only_shown_where_there_is_one():
+    made = [envs.GameNPCEnv(regime=regime) for regime in ("none", [(0, 1.0)], "none")]
+    vector = envs.WorldVectorEnv(made[0].world, 3, params=stacked(made), per_env_params=True)
+    with pytest.raises(ValueError, match=r"`solution` .* read `solutions`"):
+        _ = vector.solution
+    alike = envs.WorldVectorEnv(made[0].world, 2, params=stacked(made[::2]), per_env_params=True)
+    assert alike.solution is alike.solutions[0] is alike.solutions[1]
+    shared = envs.WorldVectorEnv(made[0].world, 2)
+    assert shared.solutions == (shared.solution,) * 2
+
+
+@pytest.mark.parametrize("seed", [[1, 2], [1, 2, "three"], -2, "seven", 1.5, [1, -1, 2]])
+def test_a_refused_seed_leaves_everything_as_it_was(toys, seed):
+    fresh, kept = (envs.WorldVectorEnv(toys.toy(ends=0.0), 3) for _ in range(2))
+    with pytest.raises((TypeError, ValueError, gymnasium.error.Error)):
+        fresh.reset(seed=seed)
+    fresh.reset()
+    assert len(set(fresh.np_random_seed)) == 3
+    assert len({generator.random() for generator in fresh.np_random}) == 3
+    kept.reset(seed=5)
+    with pytest.raises((TypeError, ValueError, gymnasium.error.Error)):
+        kept.reset(seed=seed)
+    assert kept.np_random_seed == (5, 6, 7)
+    other = envs.WorldVectorEnv(toys.toy(ends=0.0), 3)
+    other.reset(seed=5)
+    jax.tree.map(np.testing.assert_array_equal, kept.reset()[0], other.reset()[0])
+
+
+def test_a_first_list_of_seeds_with_none_draws_the_missing_ones_apart(toys):
+    vector = envs.WorldVectorEnv(toys.toy(ends=0.0), 3)
+    vector.reset(seed=[None, 3, None])
+    seeds = vector.np_random_seed
+    assert seeds[1] == 3
+    assert len(set(seeds)) == 3
+
+
+@pytest.mark.parametrize("n", [1, 5, 7])
+def test_what_belongs_to_a_sub_environment_is_handed_out_one_each(n):
+    # n is also the number of fields of `Solution` (5), of the params (7) and of smaller tuples.
+    made = [envs.GameNPCEnv() for _ in range(n)]
+    vector = envs.WorldVectorEnv(made[0].world, n)
+    swept = envs.WorldVectorEnv(made[0].world, n, params=stacked(made), per_env_params=True)
+    for i, env in enumerate(made):
+        env.reset(seed=i)
+    for of_all in (vector, swept):
+        of_all.reset(seed=0)
+        for name in ("state", "params", "solution"):
+            for its, env in zip(of_all.get_attr(name), made, strict=True):
+                jax.tree.map(np.testing.assert_array_equal, its, getattr(env, name))
+        for name in ("action_space", "observation_space", "schema", "horizon", "world", "np_random_seed"):
+            assert list(of_all.get_attr(name)) == [getattr(env, name) for env in made]
+        for name in ("oracle_action", "regime_level", "audit"):
+            assert list(of_all.call(name)) == [getattr(env, name)() for env in made]
+        for name in ("expected_rewards", "action_values", "action_masks"):
+            np.testing.assert_array_equal(of_all.call(name), [getattr(env, name)() for env in made])
+        assert of_all.call("oracle_actions") == of_all.call("oracle_action")
+        assert of_all.call("regime_levels") == of_all.call("regime_level")
+    with pytest.raises(AttributeError, match="no_such_thing"):
+        vector.call("no_such_thing")
