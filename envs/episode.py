@@ -21,6 +21,8 @@ from .contract import IntegerWorld, Outcome, World
 Array = jax.Array
 
 KEY_WORDS = 2
+GENERATOR = "threefry2x32"
+"""Of all random numbers, whatever `jax_default_prng_impl` says: episodes of a seed are the same everywhere."""
 
 
 class Episode(NamedTuple):
@@ -33,6 +35,11 @@ class Episode(NamedTuple):
 def key_data_of(generator: np.random.Generator) -> NDArray[np.uint32]:
     """[KEY_WORDS] u32: key data of the next episode of a generator."""
     return generator.integers(2**32, size=KEY_WORDS, dtype=np.uint32)
+
+
+def key_of(key_data: Array) -> Array:
+    """[] key of [KEY_WORDS] u32 key data."""
+    return jax.random.wrap_key_data(key_data, impl=GENERATOR)
 
 
 def keys(key: Array) -> tuple[Array, Array, Array]:
@@ -74,7 +81,7 @@ def draw(world: IntegerWorld, key: Array) -> Draw:
     blocks = jax.random.key_data(jax.random.split(key, 1 - (-n // 4)))
     words = blocks[1:].ravel()
     halves = jnp.concatenate([words >> draws.HALF_BITS, words & (draws.HALF_ONE - 1)])
-    return Draw(jax.random.wrap_key_data(blocks[0]), halves[: world.n_step_halves], halves[world.n_step_halves : n])
+    return Draw(key_of(blocks[0]), halves[: world.n_step_halves], halves[world.n_step_halves : n])
 
 
 def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Episode, Outcome, dict[str, Array]]:
@@ -85,6 +92,9 @@ def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Ep
         observe_halves: Any = drawn.observe.astype(jnp.int32)
         state, outcome = world.advance(episode.state, action, step_halves, params, ARRAYS)
         shown = world.show(state, observe_halves, params, ARRAYS)
+        for field in world.schema.fields:
+            if not field.is_category:
+                shown[field.name] = jnp.ravel(shown[field.name])  # [1], as `observe` has it
         return Episode(drawn.next_key, state), outcome, shown
     next_key, step_key, observe_key = keys(episode.key)
     state, outcome = world.step(episode.state, action, step_key, params)

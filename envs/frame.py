@@ -102,13 +102,13 @@ def compiled(world: World) -> Compiled:
         return jnp.concatenate([*frame, key_words, *(as_words(leaf) for leaf in jax.tree.leaves(now.state))])
 
     def start(key_data: Array, params: Any) -> Array:
-        now, observation = episode.start(world, jax.random.wrap_key_data(key_data), params)
+        now, observation = episode.start(world, episode.key_of(key_data), params)
         return packed(now, no_outcome(parts), world.regime(now.state, params), observation, params)
 
     def step(words: Array, action: Array, params: Any) -> Array:
         key_data = jax.lax.bitcast_convert_type(words[key_from:state_from], jnp.uint32)
         state = from_words(words[state_from:], parts.state)
-        before = episode.Episode(jax.random.wrap_key_data(key_data), state)
+        before = episode.Episode(episode.key_of(key_data), state)
         now, outcome, observation = episode.step(world, before, action, params)
         return packed(now, outcome, world.regime(state, params), observation, params)
 

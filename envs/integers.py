@@ -131,7 +131,7 @@ def _compiled_begin(world: World) -> Callable[[NDArray[np.uint32], Any], tuple[A
     n_observe, drawing = cast(IntegerWorld, world).n_observe_halves, cast(IntegerWorld, world)
 
     def begin(key_data: Array, params: Any) -> tuple[Any, Array, _Draws]:
-        next_key, initial_key, observe_key = episode.keys(jax.random.wrap_key_data(key_data))
+        next_key, initial_key, observe_key = episode.keys(episode.key_of(key_data))
         state = world.initial(initial_key, params)
         return state, draws.halves(observe_key, (n_observe,)), _draws(drawing, next_key)
 
@@ -140,7 +140,7 @@ def _compiled_begin(world: World) -> Callable[[NDArray[np.uint32], Any], tuple[A
 
 @functools.lru_cache(maxsize=32)
 def _compiled_draws(world: World) -> Callable[[Array], _Draws]:
-    return jax.jit(lambda key_data: _draws(cast(IntegerWorld, world), jax.random.wrap_key_data(key_data)))
+    return jax.jit(lambda key_data: _draws(cast(IntegerWorld, world), episode.key_of(key_data)))
 
 
 def _draws(world: IntegerWorld, key: Array) -> _Draws:

@@ -143,7 +143,7 @@ def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution:
     player: Player = jax.tree.unflatten(code.tree, leaves)
 
     def begin(key_words: Array, params: Any) -> tuple[Any, ...]:
-        key = jax.random.wrap_key_data(key_words)
+        key = episode.key_of(key_words)
         player_key = jax.random.fold_in(key, jnp.uint32(PLAYER_STREAM))
         now, observation = episode.start(world, key, params)
         carry = _told(player, world, params).initial(observation, jax.random.fold_in(player_key, jnp.uint32(0)))

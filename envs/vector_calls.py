@@ -86,13 +86,13 @@ def calls(world: World, per_env_params: bool) -> Calls:
         )
 
     def start(key_words: Array, params: Any) -> tuple[Running, tuple[Array, ...]]:
-        now, observation = episode.start(world, jax.random.wrap_key_data(key_words), params)
+        now, observation = episode.start(world, episode.key_of(key_words), params)
         regime, mask = world.regime(now.state, params), world.action_mask(now.state, params)
         words = shown(no_outcome(parts), regime, observation, mask)
         return Running(jax.random.key_data(now.key), now.state), words
 
     def step(running: Running, action: Array, params: Any) -> tuple[Running, tuple[Array, ...]]:
-        before = episode.Episode(jax.random.wrap_key_data(running.key_data), running.state)
+        before = episode.Episode(episode.key_of(running.key_data), running.state)
         now, outcome, observation = episode.step(world, before, action, params)
         mask = world.action_mask(now.state, params)
         words = shown(outcome, world.regime(running.state, params), observation, mask)

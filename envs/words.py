@@ -38,7 +38,7 @@ def layout(world: World) -> Layout:
     """Layout of a world; equal worlds have the same."""
 
     def once(key_data: Array, params: Any) -> tuple[Any, Outcome, dict[str, Array]]:
-        key = jax.random.wrap_key_data(key_data)
+        key = episode.key_of(key_data)
         state = world.initial(key, params)
         return state, world.step(state, jnp.zeros((), jnp.int32), key, params)[1], world.audit(state, params)
 

@@ -140,7 +140,7 @@ def _in_jit(world: World, params: Any, n_envs: int, n_steps: int) -> tuple[Timed
     def run(key_data: Array, seed: Array, params: Any) -> Array:
         start = jax.vmap(episode.start, in_axes=(None, 0, None))
         step = jax.vmap(episode.step, in_axes=(None, 0, 0, None))
-        running, _ = start(world, jax.random.wrap_key_data(key_data), params)
+        running, _ = start(world, episode.key_of(key_data), params)
 
         def advance(carry: tuple[Any, Array], key: Array) -> tuple[tuple[Any, Array], None]:
             running, checksum = carry
