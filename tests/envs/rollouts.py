@@ -47,6 +47,17 @@ def rollout(env, seed, actions):
     return shown
 
 
+def shown_rollout(env, seed, actions):
+    """What an environment shows, masks and audits included, without the values that are worked out in floats."""
+    observation, info = env.reset(seed=seed)
+    shown = [observation, info, info["action_mask"]]
+    for action in actions:
+        observation, reward, *ends, info = env.step(int(action))
+        shown += [observation, reward, *ends, info, info["action_mask"], env.state.step, env.regime_level()]
+        shown += [np.asarray(leaf) for leaf in jax.tree.leaves(env.state)]
+    return shown
+
+
 def digest(shown):
     """Hash of a rollout, exact to the bit, without what infos did not hold when results were published."""
     return hashlib.sha256(repr([_exact(part) for part in shown]).encode()).hexdigest()

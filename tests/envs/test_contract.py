@@ -25,6 +25,10 @@ from stable_baselines3.common import env_checker as sb3_env_checker
 PROGRAM = Path(__file__).parent / "rollouts.py"
 TABLE = "table"
 NAMES = (*habitus.WORLD_IDS, TABLE)
+SHOWN = {
+    "habitus/GameNPC-v0": "0fc232917f85353ed7291a06c2550b4bf09b11ecf7c2af4c8305688836040fd7",
+    "habitus/CustomerService-v0": "abcb48d4b2231cce4c2d10fd07b2cb6a9cee2fb7d05587cf82d60044857562c2",
+}
 DIFFICULTIES = ("easy", "medium", "hard")
 REGIMES = ("none", "shift", "periodic", "drift")
 PUBLISHED = {
@@ -140,6 +144,24 @@ def test_a_seed_gives_the_same_episodes_and_none_continues(make, rollouts):
     actions = random_actions(env, 50)
     digests = [rollouts.digest(rollouts.rollout(env, seed, actions)) for seed in (0, 0, 1)]
     assert digests[0] == digests[1] != digests[2]
+
+
+@pytest.mark.parametrize("world_id", SHOWN)
+def test_an_episode_of_a_seed_stays_as_it_was_published(world_id, rollouts):
+    env = gymnasium.make(world_id, disable_env_checker=True, regime="drift", horizon=400).unwrapped
+    actions = np.random.default_rng(0).integers(env.action_space.n, size=300)
+    assert rollouts.digest(rollouts.shown_rollout(env, 3, actions)) == SHOWN[world_id]
+
+
+def test_a_rollout_equals_the_scalar_environment(make):
+    env = make(regime="shift", shift_at=15, horizon=30)
+    env.reset(seed=4)
+    player = rollouts_module.RandomPlayer(int(env.action_space.n))
+    key_data = rollouts_module.seeds_to_key_data([4])
+    trace = rollouts_module.rollout(env.world, player, key_data, n_steps=30, scores=False)
+    steps = [env.step(int(action)) for action in np.asarray(trace.action[0])]
+    np.testing.assert_array_equal(trace.reward[0], np.float32([reward for _, reward, *_ in steps]))
+    assert trace.boundary[0].tolist() == [info["boundary"] for *_, info in steps]
 
 
 @pytest.fixture

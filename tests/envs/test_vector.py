@@ -220,9 +220,7 @@ def stacked(made):
 
 
 SWEEPS = {
-    "regimes": lambda: [
-        envs.GameNPCEnv(regime=regime) for regime in ("none", [(0, 1.0)], [(0, 0), (4, 1)], "none")
-    ],
+    "regimes": lambda: [envs.GameNPCEnv(regime=regime) for regime in ("none", [(0, 1.0)], [(0, 0), (4, 1)], "none")],
     "opponents": lambda: [
         envs.GameNPCEnv(regime=regime, negotiation=negotiation)
         for regime, negotiation in (("none", None), ("none", [0.9] * 5), ([(3, 1)], [0.0, 0.1, 0.2, 0.3, 1.0]))
