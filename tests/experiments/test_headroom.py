@@ -90,7 +90,7 @@ def test_the_command_writes_both_tables(tmp_path):
     words = ["headroom", "--quick", "--worlds", "GameNPC", "--steps", "600", "--out", str(tmp_path)]
     done = CliRunner().invoke(cli.app, words)
     assert done.exit_code == 0, done.output
-    rows = list(csv.DictReader((tmp_path / "headroom.csv").open()))
+    rows = list(csv.DictReader((tmp_path / "headroom.csv").read_text().splitlines()))
     assert {row["regime"] for row in rows} == {"none", "shift", "periodic", "drift"}
     assert "habitus headroom --worlds GameNPC --seeds 4 --steps 600" in (tmp_path / "headroom.md").read_text()
 
@@ -118,3 +118,12 @@ def test_a_shift_damages_who_does_not_adapt(world_id):
     facts = by_name(headroom.damage(setting, range(2000, 2020)))
     assert facts["damage", "type"].estimate.low >= 0.15
     assert facts["loss", "type"].estimate.low > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world_id", WORLD_IDS)
+def test_other_schedules_damage_as_well(world_id):
+    _, *others = headroom.schedules(world_id, 30_000)
+    for setting in others:
+        facts = by_name(headroom.damage(setting, range(2000, 2020)))
+        assert facts["damage", "type"].estimate.low > 0.05, setting.regime
