@@ -9,6 +9,7 @@ from habitus.envs.arithmetic import ARRAYS, INTEGERS, as_integers
 from habitus.envs.game_npc import GameNPCEnv, opponents, rules
 from habitus.envs.game_npc import world as game
 from habitus.envs.game_npc.rules import ATTACK, NEGOTIATE
+from scipy import stats
 
 N_ACTIONS = 8
 
@@ -230,17 +231,31 @@ def style_changes(run, since=0):
     return returns, changes
 
 
+FALSE_ALARM = 1e-4
+
+
+def likely(n, chance):
+    """Counts of n events of this chance that a right world passes but with FALSE_ALARM."""
+    return stats.binom.ppf([FALSE_ALARM / 2, 1 - FALSE_ALARM / 2], n, chance)
+
+
+def preset_run(difficulty):
+    """As many episodes as a rare drift takes to be measured."""
+    return long_run(6000, {"easy": 128, "medium": 32, "hard": 8}[difficulty], difficulty=difficulty)
+
+
 @pytest.mark.parametrize(("difficulty", "drift"), [("easy", 0.002), ("medium", 0.01), ("hard", 0.06)])
 def test_styles_drift_at_the_stated_rate(difficulty, drift):
-    returns, changes = style_changes(long_run(6000, 8, difficulty=difficulty))
+    returns, changes = style_changes(preset_run(difficulty))
     chance = drift * 4 / 5  # a new style is the old one with 1 / 5
-    error = np.sqrt(chance * (1 - chance) / returns)
-    assert abs(changes / returns - chance) < 4 * error  # false alarm 6e-5
-    assert abs(changes / returns - 2 * chance) > 4 * error
+    low, high = likely(returns, chance)
+    assert low <= changes <= high
+    # half or twice the rate would pass in one of 200 worlds
+    assert stats.binom.sf(low - 1, returns, chance / 2) < 0.005 > stats.binom.cdf(high, returns, 2 * chance)
 
 
 def test_popularity_follows_the_slope():
-    counts = sum(np.bincount(players, minlength=12) for players, _, _ in encounters(long_run(6000, 8)))
+    counts = sum(np.bincount(players, minlength=12) for players, _, _ in encounters(preset_run("medium")))
     weight = 1 / (1 + 0.35 * np.arange(12))
     chances, total = weight / weight.sum(), counts.sum()
     assert (np.abs(counts / total - chances) < 4.5 * np.sqrt(chances / total)).all()  # 12 comparisons: 8e-5
@@ -248,7 +263,7 @@ def test_popularity_follows_the_slope():
 
 
 def test_hard_players_stay_away_for_sixty_encounters_and_mostly_move_unseen():
-    run = long_run(6000, 8, difficulty="hard")
+    run = preset_run("hard")
     gaps, early = [], []
     for players, _, _ in encounters(run):
         last = {}
@@ -268,10 +283,7 @@ def test_hard_players_stay_away_for_sixty_encounters_and_mostly_move_unseen():
 def test_the_easy_preset_brings_the_last_players_back():
     repeats = {
         difficulty: np.mean(
-            [
-                np.mean(players[1:] == players[:-1])
-                for players, _, _ in encounters(long_run(6000, 8, difficulty=difficulty))
-            ]
+            [np.mean(players[1:] == players[:-1]) for players, _, _ in encounters(preset_run(difficulty))]
         )
         for difficulty in ("easy", "medium")
     }
@@ -280,30 +292,61 @@ def test_the_easy_preset_brings_the_last_players_back():
 
 
 def test_redraw_renews_the_style_of_everybody_who_left_before_the_change():
-    changed = {}
     for redraws in (False, True):
-        run = long_run(3000, 40, regime=((0, 0.0), (1500, 0.0)), redraw_styles=redraws)
-        returned = kept = 0
+        run = long_run(4000, 40, regime=((0, 0.0), (1500, 0.0)), redraw_styles=redraws)
+        changed = {True: [], False: []}  # by whether the player was at hand when the rules changed
         for players, styles, begins in encounters(run):
-            before = {}
-            after = set()
+            at_hand = players[np.searchsorted(begins, 1500) - 1] if 1500 not in begins else None
+            before, after = {}, set()
             for player, style, begin in zip(players, styles, begins, strict=True):
                 if begin < 1500:
                     before[player] = style
                 elif player in before and player not in after:
                     after.add(player)
-                    returned, kept = returned + 1, kept + (before[player] == style)
-        changed[redraws] = 1 - kept / returned, returned
-    (quiet, _), (renewed, returned) = changed[False], changed[True]
-    assert quiet < 0.05  # drift alone
-    # a fifth of the new styles is the old one, and the player at hand keeps its own: 1 of about 12
-    assert abs(renewed - 0.8 * 11.2 / 12) < 4 * np.sqrt(0.2 / returned) + 0.03
+                    changed[player == at_hand].append(before[player] != style)
+        for was_at_hand, found in changed.items():
+            low, high = likely(len(found), 0.8 * (1.0 if redraws and not was_at_hand else 0.01))
+            assert low <= sum(found) <= high
 
 
 def test_a_redraw_happens_once():
-    after = style_changes(long_run(3000, 40, regime=((0, 0.0), (1500, 0.0)), redraw_styles=True), since=2200)
-    chance = 0.01 * 4 / 5
-    assert abs(after[1] / after[0] - chance) < 0.02
+    run = long_run(4000, 40, regime=((0, 0.0), (1500, 0.0)), redraw_styles=True)
+    returns, changes = style_changes(run, since=2600)  # 180 encounters after the change: everybody has come
+    low, high = likely(returns, 0.01 * 4 / 5)
+    assert low <= changes <= high < 2 * 0.008 * returns
+
+
+NEW_STYLE = 4
+
+
+def style_of_comer(step, last_step, *, redraws=1, at_hand=False):
+    """Style of a player of style 0 who comes after the decision of `step` and had left at `last_step`.
+
+    The rules change with decision 100; a style drawn anew is NEW_STYLE. `at_hand`: it has just left.
+    """
+    world = env().world
+    params = as_integers(env(regime=((0, 0.0), (100, 0.0))).params)._replace(redraws=redraws)
+    state = a_state()._replace(step=step)
+    comer = state.player if at_hand else (state.player + 1) % 12
+    state.known.types[comer], state.known.last_step[comer] = 0, last_step
+    halves = [*(NEVER for _ in range(4)), ALWAYS, 20000, *(ALWAYS for _ in range(10)), NEVER, 65535]
+    halves[6 : 6 + 8 : 2] = [-(-65536 * comer // 12)] * 4
+    params = params._replace(arrivals=params.arrivals._replace(stays=[65536] * 12))
+    assert len(halves) == world.n_step_halves
+    state, outcome = world.advance(state, rules.DEFEND, halves, params, INTEGERS)
+    assert (outcome.boundary, state.player) == (True, comer)
+    return state.known.types[comer]
+
+
+def test_a_redraw_reaches_whoever_comes_with_the_first_decision_under_the_new_entry():
+    assert style_of_comer(99, 50) == NEW_STYLE  # decides at 100
+    assert style_of_comer(98, 50) == 0  # decides at 99
+    assert style_of_comer(150, 98) == style_of_comer(150, 99) == NEW_STYLE
+    assert style_of_comer(150, 100) == 0  # met the new entry already
+    assert style_of_comer(99, 50, at_hand=True) == NEW_STYLE  # left with 99, before the entry
+    assert style_of_comer(100, 50, at_hand=True) == 0  # was at hand when it came
+    assert style_of_comer(150, visitors.NEVER) == 0  # never seen: nothing to be drawn anew
+    assert style_of_comer(99, 50, redraws=0) == 0
 
 
 def test_dynamics_keep_their_types_with_wide_numbers():

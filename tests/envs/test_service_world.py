@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from habitus.envs import visitors
 from habitus.envs.arithmetic import INTEGERS, as_integers
 from habitus.envs.customer_service import CustomerServiceEnv, rules
 from habitus.envs.customer_service import world as service
@@ -233,6 +234,37 @@ def test_a_change_of_rules_redraws_personas_only_on_request():
     # drift .002 an arrival leaves most personas; of those redrawn a fifth stays by chance
     assert stays[False] > 0.85
     assert stays[True] < 0.45
+
+
+def persona_of_comer(step, last_step, *, redraws=1, at_hand=False):
+    """Persona of a hasty customer who writes after the decision of `step` and had left at `last_step`.
+
+    The rules change with decision 100; a persona drawn anew is LOYAL. `at_hand`: it has just left.
+    """
+    world = env(difficulty="easy").world
+    params = as_integers(env(difficulty="easy", regime=((0, 0.0), (100, 0.0))).params)
+    params = params._replace(redraws=redraws, arrivals=params.arrivals._replace(stays=[65536] * 12, hot=0))
+    state = as_integers(jax.jit(world.initial)(jax.random.key(0), world.params))
+    state = state._replace(step=step, ticket=state.ticket._replace(turn=5, opening=1))
+    comer = state.ticket.customer if at_hand else (state.ticket.customer + 1) % 12
+    state.known.types[comer], state.known.last_step[comer] = HASTY, last_step
+    halves = [20000] * world.n_step_halves
+    halves[service.N_TURN_HALVES : service.N_TURN_HALVES + 8 : 2] = [-(-65536 * comer // 12)] * 4
+    halves[-2:] = [NEVER, 65535]
+    state, outcome = world.advance(state, CLOSE, halves, params, INTEGERS)
+    assert (outcome.boundary, state.ticket.customer) == (True, comer)
+    return state.known.types[comer]
+
+
+def test_a_redraw_reaches_whoever_writes_with_the_first_decision_under_the_new_entry():
+    assert persona_of_comer(99, 50) == LOYAL  # decides at 100
+    assert persona_of_comer(98, 50) == HASTY  # decides at 99
+    assert persona_of_comer(150, 98) == persona_of_comer(150, 99) == LOYAL
+    assert persona_of_comer(150, 100) == HASTY  # met the new entry already
+    assert persona_of_comer(99, 50, at_hand=True) == LOYAL  # left with 99, before the entry
+    assert persona_of_comer(100, 50, at_hand=True) == HASTY  # was at hand when it came
+    assert persona_of_comer(150, visitors.NEVER) == HASTY  # never seen: nothing to be drawn anew
+    assert persona_of_comer(99, 50, redraws=0) == HASTY
 
 
 class _Types(RandomPlayer):
