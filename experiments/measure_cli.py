@@ -20,7 +20,13 @@ Worlds = Annotated[str, typer.Option(metavar="A,B", help="Only these worlds, suc
 Seeds = Annotated[int | None, typer.Option(min=2, help="Number of seeds, from 1000 on; default 20.")]
 Steps = Annotated[int | None, typer.Option(min=300, help="Steps of an episode; default 30000.")]
 Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; default, one per CPU.")]
-Quick = Annotated[bool, typer.Option("--quick", help="A small version, to see that all works.")]
+Quick = Annotated[
+    bool,
+    typer.Option(
+        "--quick",
+        help="To see that all works: few seeds and steps, medium only; a few minutes, most of them compiling.",
+    ),
+]
 
 
 def scores(
@@ -39,9 +45,14 @@ def scores(
         n_seeds = seeds or (world_scores.QUICK_SEEDS if quick else world_scores.N_SEEDS)
         n_steps = steps or (world_scores.QUICK_STEPS if quick else world_scores.N_STEPS)
         lines = world_scores.measure(
-            chosen, n_seeds=n_seeds, n_steps=n_steps, jobs=jobs or os.cpu_count() or 1, said=_said
+            chosen,
+            n_seeds=n_seeds,
+            n_steps=n_steps,
+            difficulties=("medium",) if quick else world_runs.DIFFICULTIES,
+            jobs=jobs or os.cpu_count() or 1,
+            said=_said,
         )
-        command = _command("scores", worlds, {"--seeds": n_seeds, "--steps": n_steps})
+        command = _command("scores", worlds, {"--seeds": n_seeds, "--steps": n_steps}) + (" --quick" if quick else "")
         _write(out, "worlds", world_scores.to_csv(lines), world_scores.to_markdown(lines, command))
 
 
@@ -62,9 +73,14 @@ def headroom(
         n_seeds = seeds or (headroom_module.QUICK_SEEDS if quick else headroom_module.N_SEEDS)
         n_steps = steps or (headroom_module.QUICK_STEPS if quick else headroom_module.N_STEPS)
         facts = headroom_module.measure(
-            chosen, n_seeds=n_seeds, n_steps=n_steps, jobs=jobs or os.cpu_count() or 1, said=_said
+            chosen,
+            n_seeds=n_seeds,
+            n_steps=n_steps,
+            difficulties=("medium",) if quick else world_runs.DIFFICULTIES,
+            jobs=jobs or os.cpu_count() or 1,
+            said=_said,
         )
-        command = _command("headroom", worlds, {"--seeds": n_seeds, "--steps": n_steps})
+        command = _command("headroom", worlds, {"--seeds": n_seeds, "--steps": n_steps}) + (" --quick" if quick else "")
         _write(out, "headroom", headroom_module.to_csv(facts), headroom_module.to_markdown(facts, command))
 
 

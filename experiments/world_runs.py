@@ -106,7 +106,7 @@ def each(
     function: Callable[[Task], list[Found]],
     tasks: Sequence[Task],
     jobs: int,
-    done: Callable[[Task], None] = lambda task: None,
+    said: Callable[[str], None] = lambda text: None,
 ) -> list[Found]:
     """What a function finds in each task, in the order of the tasks.
 
@@ -114,7 +114,7 @@ def each(
         function: of a module, so that a worker process can import it.
         tasks: what can be pickled.
         jobs: worker processes, each with one thread; for 1 all is done in this process.
-        done: is told of every task when it, and all before it, are done.
+        said: is told of every task when it, and all before it, are done.
     """
     found: list[Found] = []
     with contextlib.ExitStack() as stack:
@@ -125,9 +125,9 @@ def each(
             spawn = multiprocessing.get_context("spawn")
             pool = stack.enter_context(concurrent.futures.ProcessPoolExecutor(min(jobs, len(tasks)), spawn))
             results = pool.map(function, tasks)
-        for task, result in zip(tasks, results, strict=True):
+        for number, (task, result) in enumerate(zip(tasks, results, strict=True), 1):
             found += result
-            done(task)
+            said(f"{number} of {len(tasks)}: {task}")
     return found
 
 

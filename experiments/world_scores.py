@@ -30,7 +30,7 @@ REGIMES: dict[str, Regime] = {
 }
 SCHEDULES = ("shift", "periodic", "drift")  # at medium difficulty only
 N_SEEDS, N_STEPS = 20, 30_000
-QUICK_SEEDS, QUICK_STEPS = 4, 3_000
+QUICK_SEEDS, QUICK_STEPS = 2, 900
 TUNING_SEEDS = range(20)
 MEMORY = ("filter", "forgetful filter")
 ABOUT = {
@@ -88,6 +88,7 @@ def measure(
     *,
     n_seeds: int = N_SEEDS,
     n_steps: int = N_STEPS,
+    difficulties: Sequence[str] = DIFFICULTIES,
     jobs: int = 1,
     said: Callable[[str], None] = lambda text: None,
 ) -> list[Line]:
@@ -97,11 +98,12 @@ def measure(
         world_ids: registered worlds.
         n_seeds: from FIRST_SEED on.
         n_steps: of each episode.
+        difficulties: some of DIFFICULTIES; the schedules belong to "medium".
         jobs: worker processes.
         said: is told what has been measured.
     """
-    parts = [Part(world_id, difficulty, n_seeds, n_steps) for world_id in world_ids for difficulty in DIFFICULTIES]
-    return world_runs.each(_lines, parts, jobs, lambda part: said(str(part)))
+    parts = [Part(world_id, difficulty, n_seeds, n_steps) for world_id in world_ids for difficulty in difficulties]
+    return world_runs.each(_lines, parts, jobs, said)
 
 
 def _lines(part: Part) -> list[Line]:

@@ -62,7 +62,7 @@ def test_scores_lie_between_random_and_oracle():
 def test_results_come_in_the_order_of_the_tasks():
     told = []
     assert world_runs.each(lambda task: [task, -task], [3, 1, 2], 1, told.append) == [3, -3, 1, -1, 2, -2]
-    assert told == [3, 1, 2]
+    assert told == ["1 of 3: 3", "2 of 3: 1", "3 of 3: 2"]
 
 
 @pytest.mark.slow
