@@ -1,7 +1,6 @@
 """Runs that measure worlds are those of the environments that a user makes."""
 
 import gymnasium
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus import WORLD_IDS, scenarios
@@ -66,10 +65,8 @@ def test_results_come_in_the_order_of_the_tasks():
 
 
 @pytest.mark.slow
-def test_worker_processes_find_the_same():
-    setting = Setting(ANY_WORLD, horizon=300)
-    assert world_runs.each(_mean_of, [setting, setting], 2) == world_runs.each(_mean_of, [setting], 1) * 2
-
-
-def _mean_of(setting):
-    return [float(world_runs.run(setting, world_runs.AlwaysPlayer(jnp.int32(2)), (7, 8), 50).score.mean())]
+def test_worker_processes_find_the_same_in_the_same_order():
+    tasks = [["GameNPC"], ["CreditReview"], ["CustomerService"]]
+    found = world_runs.each(world_runs.worlds_of, tasks, 2)
+    assert found == world_runs.each(world_runs.worlds_of, tasks, 1)
+    assert found == ["habitus/GameNPC-v0", "habitus/CreditReview-v0", "habitus/CustomerService-v0"]
