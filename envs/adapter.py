@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import arguments, rendering
-from .contract import Field, IntegerWorld, Schema, Solution, World
+from .contract import ChecksParams, Field, IntegerWorld, Schema, Solution, World
 from .episode import key_data_of
 from .frame import CompiledRun, Executor, Frame
 from .integers import IntegerRun
@@ -26,6 +26,20 @@ info; observation after; number of the step, 0 at a reset). The same arguments g
 
 MAX_HORIZON = 1_000_000
 DEFAULT_HORIZON = 2_000
+WORLD_PARTS = (
+    "schema",
+    "params",
+    "initial",
+    "observe",
+    "step",
+    "action_mask",
+    "expected_rewards",
+    "action_values",
+    "regime",
+    "audit",
+    "solve",
+    "filter",
+)
 RENDER_MODES = ("human", "ansi", "rgb_array")
 
 
@@ -63,12 +77,12 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
     ) -> None:
         if render_mode is not None:
             arguments.choice("render_mode", render_mode, RENDER_MODES)
-        self.world = world
+        self.world = checked_world(world)
         self.schema: Schema = world.schema
         self.params = checked_params(world, params)
         self.horizon = arguments.whole_number("horizon", horizon, 1, MAX_HORIZON)
         self.render_mode = render_mode
-        self.narrate = narrate
+        self.narrate = arguments.function("narrate", narrate)
         self.observation_space = observation_space(self.schema)
         self.action_space = gymnasium.spaces.Discrete(len(self.schema.actions))
         self._n_actions = len(self.schema.actions)
@@ -119,7 +133,7 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
         Returns:
             Observation of the next case, or of the same one if the action did not close it; reward; False, for these
             worlds never end; whether the horizon is reached; info: `decision_id`, `feedback`, `boundary`, `regime` (in
-            which the action was taken), `action_mask` ([n_actions] bool, of the next decision), the signals of the
+            which the action was taken), `action_mask` ([n_actions] i8, of the next decision), the signals of the
             schema, and `text` where there is a narrator.
 
         Raises:
@@ -242,7 +256,7 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
             "feedback": frame.feedback,
             "boundary": frame.boundary,
             "regime": frame.regime,
-            "action_mask": np.array(frame.mask, np.bool_),
+            "action_mask": np.array(frame.mask, np.int8),  # as `Discrete.sample` takes it
         }
         for (name, labels), code in zip(self._signals, frame.signals, strict=True):
             info[name] = labels[code]
@@ -264,7 +278,7 @@ def checked_params(world: World, params: Any, n: int | None = None) -> Any:
 
     Raises:
         TypeError: another structure or type of number.
-        ValueError: another shape, or a number that is not finite.
+        ValueError: another shape, a number that is not finite, or one that the world refuses (`ChecksParams`).
     """
     if params is None:
         params = world.params
@@ -280,7 +294,26 @@ def checked_params(world: World, params: Any, n: int | None = None) -> Any:
             raise TypeError(f"`{name}` must be {like.dtype}, got {array.dtype}.")
         if array.shape != (*lead, *like.shape):
             raise ValueError(f"`{name}` must have shape {(*lead, *like.shape)}, got {array.shape}.")
+    if isinstance(world, ChecksParams):
+        world.check(params)
     return params
+
+
+def checked_world(world: World) -> World:
+    """`world`, which has all that a `World` has.
+
+    Raises:
+        TypeError: if it is something else.
+    """
+    missing = [part for part in WORLD_PARTS if not hasattr(world, part)]
+    if missing or isinstance(world, type):
+        kind = f"the class {world.__name__}" if isinstance(world, type) else f"an object of type {type(world).__name__}"
+        lacks = f" without `{missing[0]}`" if missing else ""
+        raise TypeError(
+            f"`world` must be a World (habitus.envs.contract), got {kind}{lacks}; of an environment it is "
+            "`env.unwrapped.world`."
+        )
+    return world
 
 
 def _space(field: Field) -> gymnasium.spaces.Space[Any]:

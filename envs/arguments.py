@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def whole_number(name: str, value: object, low: int, high: int) -> int:
@@ -59,3 +63,35 @@ def choice(name: str, value: object, options: Sequence[str]) -> str:
     if value not in options:
         raise ValueError(f"`{name}` must be one of {tuple(options)}, got {value!r}.")
     return value
+
+
+def function(name: str, value: Function | None) -> Function | None:
+    """`value`, which can be called, or None.
+
+    Raises:
+        TypeError: if it is neither.
+    """
+    if value is not None and not callable(value):
+        raise TypeError(f"`{name}` must be callable or None, got {value!r} of type {type(value).__name__}.")
+    return value
+
+
+def entries(name: str, values: ArrayLike, low: ArrayLike, high: ArrayLike) -> None:
+    """Check every entry of an array.
+
+    Args:
+        name: of the array.
+        values: any shape.
+        low: least value, broadcastable to the shape.
+        high: greatest value, broadcastable to the shape.
+
+    Raises:
+        ValueError: if an entry does not lie in [low, high]; the message says where.
+    """
+    array = np.asarray(values)
+    wrong = (array < low) | (array > high)
+    if wrong.any():
+        at = tuple(int(i) for i in np.argwhere(wrong)[0])
+        least, most = (np.broadcast_to(bound, array.shape)[at] for bound in (low, high))
+        where = f" at {list(at)}" if at else ""
+        raise ValueError(f"`{name}` must lie in [{least}, {most}], got {array[at]}{where}.")

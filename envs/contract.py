@@ -223,7 +223,7 @@ class World(Protocol):
     A function that takes a key consumes it. Random decisions compare integer words with integer thresholds and rewards
     are integers divided once, so that single, vmapped and x64 runs agree bit for bit. Equal worlds trace to the same
     code: what differs between them is in `params`, so that they can share compiled functions, and so that the params of
-    equal worlds can be stacked and vmapped over.
+    equal worlds can be stacked and vmapped over. A world may refuse params by their values, see `ChecksParams`.
     """
 
     def __hash__(self) -> int:
@@ -304,6 +304,25 @@ class IntegerWorld(Protocol):
 
     def mask(self, state: Any, params: Any, arithmetic: Arithmetic) -> list[Any]:
         """`action_mask` as a list, one condition per action; True where it does not depend on the state."""
+
+
+@runtime_checkable
+class ChecksParams(Protocol):
+    """A world that knows which params it can run; environments and `rollout` ask it once, at construction.
+
+    Compiled code cannot refuse anything: an index that is out of range reads something else, and a sum that leaves
+    int32 goes round. Without `check` only structure, types, shapes and finiteness are looked at.
+    """
+
+    def check(self, params: Any) -> None:
+        """Refuse params that cannot be run. Not traced.
+
+        Args:
+            params: of the structure, types and shapes of `World.params`; all leaves may have one more leading axis.
+
+        Raises:
+            ValueError: the message names the leaf, what was expected and what came.
+        """
 
 
 def oracle(world: World, state: Any, params: Any, solution: Solution | None) -> Array:

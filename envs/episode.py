@@ -39,7 +39,8 @@ def key_data_of(generator: np.random.Generator) -> NDArray[np.uint32]:
 
 def key_of(key_data: Array) -> Array:
     """[] key of [KEY_WORDS] u32 key data."""
-    return jax.random.wrap_key_data(key_data, impl=GENERATOR)
+    key: Array = jax.random.wrap_key_data(key_data, impl=GENERATOR)
+    return key
 
 
 def keys(key: Array) -> tuple[Array, Array, Array]:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
 
@@ -73,6 +73,28 @@ def schedule(regime: RegimeArgument, horizon: int, shift_at: int | None = None) 
         ramp = (horizon - start) * 3 // 4
         return _padded([(0, 0)] + [(start + ramp * level // LEVELS, level) for level in range(1, LEVELS + 1)])
     return _padded([(0, 0), (start, LEVELS)])
+
+
+def check(steps: ArrayLike, levels: ArrayLike) -> None:
+    """Check that the schedule of params can be looked up.
+
+    Args:
+        steps: [..., K], `params.regime_steps`.
+        levels: [..., K], `params.regime_levels`.
+
+    Raises:
+        ValueError: a step or a level is out of range, the steps do not start with 0 or descend.
+    """
+    arguments.entries("params.regime_steps", steps, 0, MAX_STEP)
+    arguments.entries("params.regime_levels", levels, 0, LEVELS)
+    rows = np.asarray(steps)
+    if rows[..., 0].any():
+        raise ValueError(f"`params.regime_steps` must start with 0, got {rows[..., 0].max()}.")
+    descends = np.argwhere(np.diff(rows, axis=-1) < 0)
+    if len(descends):
+        at = tuple(descends[0].tolist())
+        after = (*at[:-1], at[-1] + 1)
+        raise ValueError(f"`params.regime_steps` must ascend, got {rows[after]} after {rows[at]} at {list(after)}.")
 
 
 def level_at(steps: Array, levels: Array, step: Array) -> Array:

@@ -18,6 +18,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from . import arguments, draws, episode, regimes
+from .adapter import checked_params, checked_world
 from .contract import Filter, Seen, Solution, World, oracle
 
 Array = jax.Array
@@ -25,6 +26,7 @@ Array = jax.Array
 # `split` and `fold_in` count from 0 in the same numbers, and an episode splits its key: the players' number is far off.
 PLAYER_STREAM = 0x506C6179
 MAX_STEPS = 1_000_000
+MAX_SEED = 2**64 - 1
 
 
 class Turn(NamedTuple):
@@ -68,8 +70,15 @@ class Trace(NamedTuple):
 
 
 def seeds_to_key_data(seeds: Sequence[int]) -> NDArray[np.uint32]:
-    """[N, 2] u32: key data of the first episode of scalar environments that are reset with these seeds."""
-    return np.stack([episode.key_data_of(seeding.np_random(int(seed))[0]) for seed in seeds])
+    """[N, 2] u32: key data of the first episode of scalar environments that are reset with these seeds.
+
+    Raises:
+        TypeError, ValueError: there is no seed, or one is no whole number or negative; the message says which.
+    """
+    wanted = [arguments.whole_number(f"seeds[{i}]", seed, 0, MAX_SEED) for i, seed in enumerate(seeds)]
+    if not wanted:
+        raise ValueError("`seeds` must be whole numbers, one per episode, got none.")
+    return np.stack([episode.key_data_of(seeding.np_random(seed)[0]) for seed in wanted])
 
 
 def rollout(
@@ -96,20 +105,12 @@ def rollout(
         scores: whether `Trace.expected` is computed; a pure measurement of speed does without.
 
     Raises:
-        ValueError: sizes do not fit, or the episodes need different solutions.
+        TypeError, ValueError: an argument is wrong, with its name; or the episodes need different solutions.
     """
+    checked_world(world)
     arguments.whole_number("n_steps", n_steps, 1, MAX_STEPS)
-    key_data = jnp.asarray(key_data, jnp.uint32)
-    if key_data.ndim != 2 or key_data.shape[1] != episode.KEY_WORDS or not len(key_data):
-        raise ValueError(f"`key_data` must be [N, {episode.KEY_WORDS}] with N >= 1, got {list(key_data.shape)}.")
-    params = world.params if params is None else params
-    if per_episode_params:
-        for path, leaf in jax.tree.leaves_with_path(params):
-            if np.shape(leaf)[:1] != (len(key_data),):
-                name = "params" + jax.tree_util.keystr(path)
-                raise ValueError(
-                    f"`{name}` must have a leading axis of {len(key_data)} episodes, got shape {np.shape(leaf)}."
-                )
+    key_data = _checked_key_data(key_data)
+    params = checked_params(world, params, len(key_data) if per_episode_params else None)
     if scores and solution is None:
         solution = _solved(world, params, len(key_data) if per_episode_params else None)
     leaves, tree = jax.tree.flatten(player)
@@ -178,6 +179,16 @@ def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution:
     return Trace(action, reward, expected, boundary, level, carry=last[2])
 
 
+def _checked_key_data(key_data: Any) -> Array:
+    found = np.asarray(key_data)
+    if found.ndim != 2 or found.shape[1] != episode.KEY_WORDS or not len(found):
+        raise ValueError(f"`key_data` must be [N, {episode.KEY_WORDS}] with N >= 1, got {list(found.shape)}.")
+    if found.dtype.kind not in "iu":
+        raise TypeError(f"`key_data` must be whole numbers, got {found.dtype}; see `seeds_to_key_data`.")
+    arguments.entries("key_data", found, 0, 2**32 - 1)
+    return jnp.asarray(found.astype(np.uint32))
+
+
 def _told(player: Player, world: World, params: Any) -> Player:
     tell = getattr(player, "told", None)
     return player if tell is None else tell(world, params)
@@ -211,6 +222,11 @@ class RandomPlayer:
 
     n_actions: int
 
+    def told(self, world: World, params: Any) -> RandomPlayer:
+        """The same player, whose actions the world has."""
+        arguments.whole_number("n_actions", self.n_actions, 1, len(world.schema.actions))
+        return self
+
     def initial(self, observation: dict[str, Array], key: Array) -> tuple[()]:
         """Nothing to carry."""
         return ()
@@ -230,6 +246,11 @@ class FixedPlayer:
     """Always takes `action`."""
 
     action: int
+
+    def told(self, world: World, params: Any) -> FixedPlayer:
+        """The same player, whose action the world has."""
+        arguments.whole_number("action", self.action, 0, len(world.schema.actions) - 1)
+        return self
 
     def initial(self, observation: dict[str, Array], key: Array) -> tuple[()]:
         """Nothing to carry."""

@@ -13,7 +13,16 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from . import arguments
-from .adapter import DEFAULT_HORIZON, MAX_HORIZON, Info, Narrate, Observation, checked_params, observation_space
+from .adapter import (
+    DEFAULT_HORIZON,
+    MAX_HORIZON,
+    Info,
+    Narrate,
+    Observation,
+    checked_params,
+    checked_world,
+    observation_space,
+)
 from .contract import Schema, Solution, World
 from .episode import KEY_WORDS, key_data_of
 from .sub_envs import PER_SUB_ENV, Facts, Streams, facts, facts_by_own, rows_of, solutions_of
@@ -41,7 +50,7 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
 empty slots. The scalar environment has the same as a list `feedback` of pairs |
     | `boundary` | [N] bool | an encounter (a ticket, an application) ended |
     | `regime` | [N] f64 | in which the action was taken |
-    | `action_mask` | [N, n_actions] bool | of the next decision |
+    | `action_mask` | [N, n_actions] i8 | of the next decision |
     | each signal | [N] object | label |
     | `text` | dict of [N] object | with `narrate` only |
     | `final_obs`, `final_info` | [N] object, dict | SAME_STEP only, where an episode ended |
@@ -104,11 +113,11 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         mode = autoreset_mode.value if isinstance(autoreset_mode, AutoresetMode) else autoreset_mode
         self.autoreset_mode = AutoresetMode(arguments.choice("autoreset_mode", mode, modes))
         self.metadata = type(self).metadata | {"autoreset_mode": self.autoreset_mode}
-        self.world = world
+        self.world = checked_world(world)
         self.schema: Schema = world.schema
         self.per_env_params = arguments.switch("per_env_params", per_env_params)
         self.params = checked_params(world, params, self.num_envs if per_env_params else None)
-        self.narrate = narrate
+        self.narrate = arguments.function("narrate", narrate)
         self.render_mode = None
         self.single_observation_space = observation_space(self.schema)
         self.single_action_space = gymnasium.spaces.Discrete(len(self.schema.actions))
@@ -355,7 +364,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             "feedback_value": block.feedback_value.copy(),
             "boundary": block.integers[-2] != 0,
             "regime": block.floats[1].astype(np.float64),
-            "action_mask": block.mask.copy(),
+            "action_mask": block.mask.astype(np.int8),
         }
         for signal, labels, codes in zip(self._parts.signals, self._labels, signals, strict=True):
             infos[signal] = labels[codes]

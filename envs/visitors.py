@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from . import draws
+from . import arguments, draws
 from .arithmetic import Arithmetic, Value, below, happens
 
 Array = jax.Array
@@ -79,6 +79,20 @@ def arrivals(preset: Preset, capacity: int) -> Arrivals:
         hot=jnp.asarray(draws.threshold(preset.hot), jnp.int32),
         gap=jnp.asarray(preset.gap, jnp.int32),
     )
+
+
+def check(how: Arrivals) -> None:
+    """Check `params.arrivals` of a world; leaves may have a leading axis.
+
+    Raises:
+        ValueError: an entry is out of range.
+    """
+    n = np.asarray(how.n)
+    arguments.entries("params.arrivals.n", n, 1, np.shape(how.stays)[-1])
+    arguments.entries("params.arrivals.alias", how.alias, 0, n[..., None] - 1)
+    for name in ("stays", "drift", "hot"):
+        arguments.entries(f"params.arrivals.{name}", getattr(how, name), 0, draws.HALF_ONE)
+    arguments.entries("params.arrivals.gap", how.gap, 0, -NEVER)
 
 
 def nobody_yet(key: Array, how: Arrivals, n_types: int) -> Visitors:

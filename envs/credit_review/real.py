@@ -28,6 +28,7 @@ from .table_params import (
     STAYS,
     Economics,
     TableParams,
+    check_table,
     observed_fields,
     schema_of,
     table_params,
@@ -195,6 +196,12 @@ class TableCredit:
     def action_values(self, state: TableState, params: TableParams, solution: Solution | None = None) -> Array:
         """[5] f32: the expected rewards; a decision changes nothing for those who come later."""
         return self.expected_rewards(state, params)
+
+    def check(self, params: TableParams) -> None:
+        """Refuse params out of range, see `contract.ChecksParams`."""
+        regimes.check(params.regime_steps, params.regime_levels)
+        n_labels = {field.name: len(field.labels) for field in self.schema.fields}
+        check_table(params, [n_labels.get(name) for name in self.code_names])
 
     def solve(self, params: TableParams) -> None:
         """None: expected rewards are all there is."""

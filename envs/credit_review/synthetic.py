@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
-from .. import draws, pending, regimes
+from .. import arguments, draws, pending, regimes
 from ..arithmetic import ARRAYS, Arithmetic, Value, happens
 from ..contract import FeedbackMode, Field, Filter, Outcome, Schema, Solution
 from . import filtering
@@ -250,6 +250,14 @@ class SyntheticCredit:
     def action_values(self, state: SyntheticState, params: SyntheticParams, solution: Solution | None = None) -> Array:
         """[5] f32: the expected rewards; a decision changes nothing for those who come later."""
         return self.expected_rewards(state, params)
+
+    def check(self, params: SyntheticParams) -> None:
+        """Refuse params out of range, see `contract.ChecksParams`."""
+        regimes.check(params.regime_steps, params.regime_levels)
+        arguments.entries("params.n_applicants", params.n_applicants, 1, self.capacity)
+        arguments.entries("params.arrivals.returning", params.arrivals.returning, 0, draws.HALF_ONE)
+        for name in ("drift_kept", "drift_fresh"):
+            arguments.entries(f"params.arrivals.{name}", getattr(params.arrivals, name), 0, 1 << people.DRIFT_BITS)
 
     def solve(self, params: SyntheticParams) -> None:
         """None: expected rewards are all there is."""

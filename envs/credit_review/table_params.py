@@ -6,6 +6,7 @@ Stakes are integers in 1/1000, rates in 1/10000 per unit of stake, money is thei
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import jax
@@ -201,6 +202,38 @@ def table_params(
         regime_levels=jnp.asarray(schedule.levels),
         is_stream=jnp.asarray(feedback == "stream"),
     )
+
+
+def check_table(params: TableParams, n_labels: Sequence[int | None]) -> None:
+    """Check params of a world of a table; leaves may have a leading axis.
+
+    Args:
+        params: to be checked.
+        n_labels: [C], labels of the field of each column of codes, None where it is not observed.
+
+    Raises:
+        ValueError: an entry is out of range, or money leaves 32 bits.
+    """
+    for column, n in enumerate(n_labels):
+        most = np.iinfo(np.int32).max if n is None else n - 1
+        least = np.iinfo(np.int32).min if n is None else 0
+        arguments.entries(f"params.codes[..., {column}]", np.asarray(params.codes)[..., column], least, most)
+        withheld = np.asarray(params.withheld_codes)[..., column]
+        arguments.entries(f"params.withheld_codes[..., {column}]", withheld, min(least, STAYS), most)
+    arguments.entries("params.stakes", params.stakes, 1, MAX_MONEY)
+    for name in ("gain", "capped_gain", "loss", "charge"):  # a difference of rates is multiplied by the level
+        arguments.entries(f"params.{name}", getattr(params, name), 0, MAX_MONEY // regimes.LEVELS)
+    for name in ("review_fee", "document_fee"):
+        arguments.entries(f"params.{name}", getattr(params, name), 0, MAX_MONEY)
+    for name in ("reduced", "reliability"):
+        arguments.entries(f"params.{name}", getattr(params, name), 0, MILLI)
+    arguments.entries("params.hides", params.hides, 0, draws.HALF_ONE)
+    gain, capped, loss, charge = (
+        np.asarray(rate, np.int64) for rate in (params.gain, params.capped_gain, params.loss, params.charge)
+    )
+    rate = np.maximum(np.maximum(gain, capped), loss) + charge
+    stake = np.asarray(params.stakes).max(axis=-1)
+    arguments.entries("params.stakes", stake, 1, MAX_MONEY // np.maximum(rate, 1))
 
 
 def _codes(table: ApplicantTable) -> tuple[np.ndarray, list[int]]:

@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from .. import draws, regimes, visitors
+from .. import arguments, draws, regimes, visitors
 from ..arithmetic import ARRAYS, INTEGERS, Arithmetic, below, happens
 from ..contract import NO_DECISION, Behaviour, FeedbackMode, Field, Filter, Outcome, Schema, Signal, Solution
 from . import belief, rules, solution
@@ -204,6 +204,12 @@ class CustomerService:
             "trust": ticket.trust,
             "is_solved": ticket.is_solved,
         }
+
+    def check(self, params: ServiceParams) -> None:
+        """Refuse params out of range, see `contract.ChecksParams`."""
+        regimes.check(params.regime_steps, params.regime_levels)
+        visitors.check(params.arrivals)
+        arguments.entries("params.redraws", params.redraws, 0, 1)
 
     def solve(self, params: ServiceParams) -> Solution:
         """Exact values for the levels of the schedule; those of a level are worked out once."""

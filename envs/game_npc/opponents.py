@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import draws, visitors
+from .. import arguments, draws, visitors
 from . import rules
 from .rules import ADVANCE, BACK_OFF, CLOSE, FOREST, GUARD, HIDE, N_MOVES, NEAR, RUINS, SHOOT, STRIKE
 
@@ -106,6 +106,17 @@ def opponents(moves: ArrayLike | None = None, negotiation: ArrayLike | None = No
         moves=_slots(table.reshape(-1, N_MOVES)).astype(np.int32).ravel(),
         agrees=rules.mixed(first, second).astype(np.int32).ravel(),
     )
+
+
+def check_moves(moves: ArrayLike) -> None:
+    """Check `params.moves`, [..., S * 4 * 3 * 2 * 2 * 6], see `Opponents.moves`.
+
+    Raises:
+        ValueError: a slot has an alias that is no move, or a threshold above certainty.
+    """
+    slots = np.asarray(moves)
+    arguments.entries("params.moves >> 17 (a move)", slots >> rules.THRESHOLD_BITS, 0, N_MOVES - 1)
+    arguments.entries("params.moves & 0x1FFFF (a threshold)", slots & rules.THRESHOLD_MASK, 0, draws.HALF_ONE)
 
 
 def move_chances(moves: NDArray[np.int32]) -> NDArray[np.float64]:

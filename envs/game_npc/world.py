@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .. import draws, regimes, visitors
+from .. import arguments, draws, regimes, visitors
 from ..arithmetic import ARRAYS, INTEGERS, Arithmetic, Value, below, happens
 from ..contract import NO_DECISION, Behaviour, FeedbackMode, Field, Outcome, Schema, Signal, Solution
 from . import rules
 from .belief import StyleFilter
-from .opponents import Opponents
+from .opponents import Opponents, check_moves
 from .rules import AGREED, CENTS, DIED, ENDING_CENTS, FLED, GOES_ON, KILLED, NEGOTIATE, PARTED
 from .solution import position, solve
 
@@ -248,6 +248,15 @@ class GameWorld:
     def audit(self, state: GameState, params: GameParams) -> dict[str, Array]:
         """The hidden style of the player at hand, and who it is: [] i32 each."""
         return {"type": state.known.types[state.player], "visitor": state.player}
+
+    def check(self, params: GameParams) -> None:
+        """Refuse params out of range, see `contract.ChecksParams`."""
+        regimes.check(params.regime_steps, params.regime_levels)
+        visitors.check(params.arrivals)
+        arguments.entries("params.redraws", params.redraws, 0, 1)
+        for name in ("see", "agrees"):
+            arguments.entries(f"params.{name}", getattr(params, name), 0, draws.HALF_ONE)
+        check_moves(params.moves)
 
     def solve(self, params: GameParams) -> Solution:
         """Exact values for the levels of the schedule, see `solution.solve`."""

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -72,7 +73,7 @@ def test_params_of_each_episode_equal_runs_of_their_own(world):
     for index, params in enumerate(others):
         alone = rollouts.rollout(world, player, key_data[index : index + 1], n_steps=N_STEPS, params=params)
         jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one[0], all_[index]), alone, together)  # noqa: B023
-    with pytest.raises(ValueError, match=r"`params.*` must have a leading axis of 3 episodes"):
+    with pytest.raises(ValueError, match=r"`params.*` must have shape \(3,.*\), got"):
         rollouts.rollout(world, player, key_data, n_steps=1, params=others[0], per_episode_params=True)
 
 
@@ -152,3 +153,67 @@ def test_players_of_two_classes_with_equal_fields_are_two_players():
         for player in (First(number), Second(number), First(number))
     ]
     assert played == [[0], [1], [0]]
+
+
+@pytest.mark.parametrize(
+    ("seeds", "error", "message"),
+    [
+        ([], ValueError, "`seeds` must be whole numbers, one per episode, got none"),
+        ([1, 2.0], TypeError, r"`seeds\[1\]` must be a whole number, got 2.0"),
+        (["3"], TypeError, r"`seeds\[0\]` must be a whole number, got '3'"),
+        ([True], TypeError, r"`seeds\[0\]` must be a whole number, got True"),
+        ([4, 5, -1], ValueError, r"`seeds\[2\]` must lie in"),
+    ],
+)
+def test_seeds_that_no_environment_takes_are_refused(seeds, error, message):
+    with pytest.raises(error, match=message):
+        rollouts.seeds_to_key_data(seeds)
+
+
+def test_whole_numbers_of_numpy_are_seeds():
+    found = rollouts.seeds_to_key_data(np.arange(3))
+    np.testing.assert_array_equal(found, rollouts.seeds_to_key_data(range(3)))
+
+
+@pytest.mark.parametrize(
+    ("key_data", "error", "message"),
+    [
+        (np.zeros((1, 2)), TypeError, "`key_data` must be whole numbers, got float64"),
+        (np.zeros((1, 2), bool), TypeError, "`key_data` must be whole numbers, got bool"),
+        ([[0, -1]], ValueError, r"`key_data` must lie in \[0, 4294967295\], got -1 at \[0, 1\]"),
+        (np.uint64([[1, 0], [2**32, 0]]), ValueError, r"`key_data` must lie in .*, got 4294967296 at \[1, 0\]"),
+    ],
+)
+def test_key_data_that_is_no_word_is_refused(world, key_data, error, message):
+    with pytest.raises(error, match=message):
+        rollouts.rollout(world, rollouts.FixedPlayer(1), key_data, n_steps=3)
+
+
+@pytest.mark.parametrize(
+    ("player", "error", "message"),
+    [
+        (rollouts.FixedPlayer(5), ValueError, r"`action` must lie in \[0, 4\], got 5"),
+        (rollouts.FixedPlayer(-1), ValueError, r"`action` must lie in \[0, 4\], got -1"),
+        (rollouts.FixedPlayer(1.0), TypeError, "`action` must be a whole number, got 1.0"),
+        (rollouts.RandomPlayer(6), ValueError, r"`n_actions` must lie in \[1, 5\], got 6"),
+        (rollouts.RandomPlayer(0), ValueError, r"`n_actions` must lie in \[1, 5\], got 0"),
+    ],
+)
+def test_players_of_another_world_are_refused(world, player, error, message):
+    with pytest.raises(error, match=message):
+        rollouts.rollout(world, player, rollouts.seeds_to_key_data([0]), n_steps=3)
+
+
+def test_params_are_checked_as_those_of_environments(world):
+    run = functools.partial(rollouts.rollout, player=rollouts.FixedPlayer(1), n_steps=3)
+    key_data = rollouts.seeds_to_key_data([0, 1])
+    with pytest.raises(TypeError, match=r"`params` must be a pytree like `world.params`"):
+        run(world, key_data=key_data, params=(1, 2))
+    with pytest.raises(ValueError, match=r"`params.n_applicants` must lie in \[1, 80\], got 81"):
+        run(world, key_data=key_data, params=world.params._replace(n_applicants=jnp.int32(81)))
+    stacked = jax.tree.map(lambda leaf: jnp.stack([leaf, leaf]), world.params)
+    stacked = stacked._replace(n_applicants=jnp.int32([80, 81]))
+    with pytest.raises(ValueError, match=r"`params.n_applicants` must lie in \[1, 80\], got 81 at \[1\]"):
+        run(world, key_data=key_data, params=stacked, per_episode_params=True)
+    with pytest.raises(TypeError, match=r"`world` must be a World .* got an object of type CreditReviewEnv"):
+        run(envs.CreditReviewEnv(), key_data=key_data)
