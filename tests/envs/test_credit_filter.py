@@ -1,6 +1,8 @@
 """The filtering oracle of CreditReview against brute-force enumeration, and what memory is worth to it."""
 
+import dataclasses
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,6 +14,7 @@ from habitus.envs.arithmetic import ARRAYS, INTEGERS
 from habitus.envs.credit_review import filtering, loans
 from habitus.envs.credit_review import synthetic_applicants as people
 from habitus.envs.credit_review.terms import APPROVE, APPROVE_REDUCED, MANUAL_REVIEW, REJECT, REQUEST_DOCUMENT
+from scipy import stats
 
 N_ACTIONS = 5
 RETURNING_VALUES = people.EFFECTS.list[4096:]  # equally likely
@@ -209,6 +212,64 @@ def test_without_names_nothing_is_remembered_and_everybody_is_a_mixture():
     assert effects @ points**2 == pytest.approx(0.8 * 2000**2 + 0.2 * 700**2, rel=0.01)
     values = jax.jit(lambda shown: inferring.values((), shown, jnp.int32(0), episode.params))(observation)
     assert np.isfinite(values).all()
+
+
+N_BINS = 10
+KNOWN_BIN = N_BINS  # of what concerns returning applicants of any belief
+
+
+@dataclasses.dataclass(frozen=True)
+class Calibration:
+    """Acts at random, and compares what the filter believes of the effect of a returning applicant with the truth.
+
+    Its carry beside the belief is [N_BINS + 1, 3] f32, by the believed chance that the effect is positive, then of all:
+    decisions; the sum of (1 if the effect is positive, else 0) less that chance; the sum of how much less than believed
+    the mean errs: 1 less squared error over believed variance.
+    """
+
+    inferring: filtering.CreditFilter
+    params: Any = None
+
+    def told(self, world, params):
+        return dataclasses.replace(self, params=params)
+
+    def initial(self, observation, key):
+        return self.inferring.initial(observation, self.params), jnp.zeros((N_BINS + 1, 3), jnp.float32)
+
+    def act(self, carry, turn):
+        belief, sums = carry
+        points = jnp.asarray(filtering.grid(self.inferring.spacing).points, jnp.float32)
+        chances = self.inferring.effects(belief, turn.observation, self.params)
+        positive = chances @ ((jnp.sign(points) + 1) / 2)  # half of the point at 0 lies above it
+        mean = chances @ points
+        truth = turn.state.application.effect.astype(jnp.float32)
+        error = 1 - (truth - mean) ** 2 / (chances @ (points - mean) ** 2)
+        note = jnp.stack([jnp.float32(1), (truth > 0) - positive, error])
+        note = jnp.where(turn.observation["applicant"] == people.NEW_APPLICANT, 0, note)
+        tenth = jnp.clip(positive * N_BINS, 0, N_BINS - 1).astype(jnp.int32)
+        action, _ = rollout.RandomPlayer(N_ACTIONS).act((), turn)
+        return action, (belief, sums.at[tenth].add(note).at[KNOWN_BIN].add(note))
+
+    def learn(self, carry, seen):
+        return self.inferring.update(carry[0], seen, self.params), carry[1]
+
+
+@pytest.mark.parametrize(("difficulty", "feedback"), [("easy", "attributed"), ("hard", "stream")])
+def test_the_belief_is_calibrated(difficulty, feedback):
+    # Of decisions with a believed chance of p that the effect is positive, a share of p is so, in every tenth of p.
+    # Decisions of one episode depend on each other, episodes do not: their means give the standard error.
+    n_episodes = 64
+    world = env(difficulty=difficulty, feedback=feedback, regime=((0, 0.3),)).world
+    player = Calibration(world.filter(None))
+    key_data = rollout.seeds_to_key_data(range(n_episodes))
+    sums = rollout.rollout(world, player, key_data, n_steps=600, scores=False).carry[1]
+    counts, *errors = np.moveaxis(np.asarray(sums, np.float64), -1, 0)
+    bound = stats.t.isf(1e-4 / (2 * (N_BINS + 2)), n_episodes - 1)  # 12 comparisons: false alarm 1e-4
+    assert (counts.sum(axis=0) > 400).all()
+    for error in (errors[0], errors[1][:, KNOWN_BIN:]):
+        standard_error = error.std(axis=0, ddof=1) / np.sqrt(n_episodes)
+        assert (np.abs(error.mean(axis=0)) < bound * standard_error).all()
+        assert (bound * standard_error / counts[:, -error.shape[1] :].mean(axis=0) < 0.25).all()
 
 
 PLAYERS = ("random", "forgetful", "filter", "oracle")
