@@ -11,7 +11,7 @@ import jax
 import numpy as np
 from numpy.typing import NDArray
 
-from . import arguments, rendering
+from . import arguments, forks, rendering
 from .contract import ChecksParams, Field, IntegerWorld, Schema, Solution, World
 from .episode import key_data_of
 from .frame import CompiledRun, Executor, Frame
@@ -75,6 +75,7 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
         params: Any = None,
         narrate: Narrate | None = None,
     ) -> None:
+        forks.note_world()
         if render_mode is not None:
             arguments.choice("render_mode", render_mode, RENDER_MODES)
         self.world = checked_world(world)
@@ -108,6 +109,7 @@ class WorldEnv(gymnasium.Env[Observation, Any]):
         Returns:
             The first observation; info with the keys of `step` and no events.
         """
+        forks.refuse_forked()
         super().reset(seed=seed, options=options)
         if self._executor is None:
             run = IntegerRun if isinstance(self.world, IntegerWorld) else CompiledRun
