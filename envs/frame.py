@@ -56,9 +56,17 @@ class CompiledRun:
     """`Executor` of any world: one compiled call a step."""
 
     def __init__(self, world: World, params: Any) -> None:
-        self._compiled = compiled(world)
+        self._world = world
         self._params = params
         self._words: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickled copy needs to continue with the same bytes; compiled calls are found again by the world."""
+        return {name: part for name, part in self.__dict__.items() if name != "_compiled"}
+
+    @functools.cached_property
+    def _compiled(self) -> Compiled:
+        return compiled(self._world)
 
     def start(self, key_data: NDArray[np.uint32]) -> Frame:
         """Begin the episode of a key."""

@@ -47,8 +47,7 @@ class IntegerRun:
     """
 
     def __init__(self, world: World, params: Any) -> None:
-        self._world = cast(IntegerWorld, world)
-        self._begin, self._more = _compiled_begin(world), functools.partial(_compiled_draws, world)
+        self._world: Any = world  # a `World` and an `IntegerWorld`
         self._arrays = params
         self._params = as_integers(params)
         self._levels = _fractions()
@@ -60,6 +59,18 @@ class IntegerRun:
         self._observe_halves: list[list[int]] = []
         self._at = 0
         self._regime = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickled copy needs to continue with the same bytes; compiled calls are found again by the world."""
+        return {name: part for name, part in self.__dict__.items() if name not in ("_begin", "_more")}
+
+    @functools.cached_property
+    def _begin(self) -> Callable[[NDArray[np.uint32], Any], tuple[Any, Array, _Draws]]:
+        return _compiled_begin(self._world)
+
+    @functools.cached_property
+    def _more(self) -> Callable[[Array], _Draws]:
+        return _compiled_draws(self._world)
 
     def start(self, key_data: NDArray[np.uint32]) -> Frame:
         """Begin the episode of a key."""
@@ -85,7 +96,7 @@ class IntegerRun:
     def step(self, action: int) -> Frame:
         """One decision."""
         if self._at == CHUNK:
-            self._take(self._more()(self._next_key_data))
+            self._take(self._more(self._next_key_data))
         at, world, params = self._at, self._world, self._params
         self._at = at + 1
         outcome: Any  # of Python numbers

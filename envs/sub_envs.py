@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import jax
 import numpy as np
 from gymnasium.utils import seeding
@@ -13,6 +14,8 @@ from numpy.typing import NDArray
 
 from .contract import Solution, World
 from .vector_calls import Calls, Running
+
+RESET_MASK = "reset_mask"
 
 PER_SUB_ENV = {
     "action_masks": "action_masks",
@@ -88,6 +91,25 @@ class Streams:
         self._generators, self._seeds = tuple(generators), tuple(int(own) for own in seeds)
 
 
+def reset_mask(options: dict[str, Any] | None, n: int, *, is_first: bool) -> NDArray[np.bool_]:
+    """[n] bool: which sub-environments to reset; all of them without options.
+
+    Raises:
+        TypeError, ValueError: the mask is no array of n bools, or none of them is True.
+        gymnasium.error.ResetNeeded: the first reset leaves out a sub-environment.
+    """
+    if options is None or RESET_MASK not in options:
+        return np.ones(n, np.bool_)
+    mask = options[RESET_MASK]
+    if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+        raise TypeError(f"`options[{RESET_MASK!r}]` must be an array of bool, got {mask!r}.")
+    if mask.shape != (n,) or not mask.any():
+        raise ValueError(f"`options[{RESET_MASK!r}]` must have shape ({n},) and at least one True, got {mask!r}.")
+    if is_first and not mask.all():
+        raise gymnasium.error.ResetNeeded("the first `reset` must be of all sub-environments.")
+    return mask.copy()
+
+
 def solutions_of(world: World, params: Any, n: int) -> tuple[Solution | None, ...]:
     """The solution of each of n params, those of equal params solved once.
 
@@ -151,8 +173,9 @@ def rows_of(found: Any, n: int) -> tuple[Any, ...]:
     """
     if type(found) is tuple:  # a NamedTuple is a tree
         return found
-    return tuple(jax.tree.map(lambda leaf, i=i: _plain(leaf[i]), found) for i in range(n))
+    return tuple(jax.tree.map(lambda leaf, i=i: plain(leaf[i]), found) for i in range(n))
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """A number of NumPy as one of Python, anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value

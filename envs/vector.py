@@ -25,11 +25,20 @@ from .adapter import (
 )
 from .contract import Schema, Solution, World
 from .episode import KEY_WORDS, key_data_of
-from .sub_envs import PER_SUB_ENV, Facts, Streams, facts, facts_by_own, rows_of, solutions_of
-from .vector_calls import Block, Running, calls, nothing_running, only_of
+from .sub_envs import (
+    PER_SUB_ENV,
+    RESET_MASK,
+    Facts,
+    Streams,
+    facts,
+    facts_by_own,
+    plain,
+    reset_mask,
+    rows_of,
+    solutions_of,
+)
+from .vector_calls import Block, Calls, Running, calls, nothing_running, only_of
 from .words import layout
-
-RESET_MASK = "reset_mask"
 
 
 class WorldVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
@@ -126,13 +135,20 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         self._indices = range(self.num_envs)
         self._n_actions = len(self.schema.actions)
         self._parts = layout(world)
-        self._calls = calls(world, self.per_env_params)
         self._labels = [np.array(signal.labels, object) for signal in self.schema.signals]
         self._streams = Streams(self.num_envs)
         self._running: Running | None = None
         self._block: Block | None = None  # what was shown last
         self._steps = np.zeros(self.num_envs, np.int64)
         self._ended = np.zeros(self.num_envs, np.bool_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a pickled copy needs to continue with the same bytes; compiled calls are found again by the world."""
+        return {name: part for name, part in self.__dict__.items() if name != "_calls"}
+
+    @functools.cached_property
+    def _calls(self) -> Calls:
+        return calls(self.world, self.per_env_params)
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
@@ -150,7 +166,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             TypeError, ValueError: the seed or the mask does not fit.
             gymnasium.error.ResetNeeded: a mask leaves out a sub-environment that was never reset.
         """
-        mask = self._reset_mask(options)
+        mask = reset_mask(options, self.num_envs, is_first=self._block is None)
         self._streams.seed(seed, mask)
         block = self._restart(mask)
         self._block = block
@@ -299,20 +315,6 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             raise ValueError(f"`actions` must be {self.num_envs} whole numbers of {known}; got {actions!r}.")
         return chosen.astype(np.int32)
 
-    def _reset_mask(self, options: dict[str, Any] | None) -> NDArray[np.bool_]:
-        if options is None or RESET_MASK not in options:
-            return np.ones(self.num_envs, np.bool_)
-        mask = options[RESET_MASK]
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
-            raise TypeError(f"`options[{RESET_MASK!r}]` must be an array of bool, got {mask!r}.")
-        if mask.shape != (self.num_envs,) or not mask.any():
-            raise ValueError(
-                f"`options[{RESET_MASK!r}]` must have shape ({self.num_envs},) and at least one True, got {mask!r}."
-            )
-        if self._block is None and not mask.all():
-            raise gymnasium.error.ResetNeeded("the first `reset` must be of all sub-environments.")
-        return mask.copy()
-
     def _restart(self, mask: NDArray[np.bool_]) -> Block:
         """Begin the next episode of masked sub-environments; what all of them show now."""
         key_data = np.zeros((self.num_envs, KEY_WORDS), np.uint32)
@@ -383,18 +385,14 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         assert self.narrate is not None
         after_all = self._observations(block)
         before_all = None if before is None else self._observations(before)
-        plain = {name: values for name, values in infos.items() if name != "text" and not name.startswith("_")}
+        shown_all = {name: values for name, values in infos.items() if name != "text" and not name.startswith("_")}
         for i in self._indices:
             if only is not None and not only[i]:
                 continue
-            info = {name: _plain(values[i]) for name, values in plain.items()}
+            info = {name: plain(values[i]) for name, values in shown_all.items()}
             ids, values = info.pop("feedback_id"), info.pop("feedback_value")
             info["feedback"] = [pair for pair in zip(ids.tolist(), values.tolist(), strict=True) if pair[0] >= 0]
             after = {name: part[i] for name, part in after_all.items()}
             action = actions[i]
             shown = None if action is None or before_all is None else {n: part[i] for n, part in before_all.items()}
             self._add_info(infos, {"text": self.narrate(shown, action, info, after, int(self._steps[i]))}, i)
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

@@ -110,7 +110,7 @@ class Plain:
     world: object
 
     def __getattr__(self, name):
-        if name in ("advance", "show", "mask", "n_step_halves", "n_observe_halves"):
+        if name in ("world", "__setstate__", "advance", "show", "mask", "n_step_halves", "n_observe_halves"):
             raise AttributeError(name)
         return getattr(self.world, name)
 
