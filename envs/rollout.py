@@ -119,6 +119,10 @@ def rollout(
     arrays = [leaf if dynamic else None for leaf, dynamic in zip(leaves, is_array, strict=True)]
     code = _Code(world, tree, str(tree), fixed, is_array, n_steps, per_episode_params, scores)
     trace: Trace = _run(code, arrays, key_data, params, solution if scores else None)
+    n_actions = len(world.schema.actions)
+    for action in (int(jnp.min(trace.action)), int(jnp.max(trace.action))):
+        if not 0 <= action < n_actions:  # compiled code cannot refuse it when it happens
+            raise ValueError(f"`player.act` must return actions in [0, {n_actions}), got {action}.")
     return trace
 
 
@@ -163,7 +167,7 @@ def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution:
             state=now.state,
         )
         action, carry = acting.act(carry, turn)
-        action = action.astype(jnp.int32)
+        action = jnp.asarray(action).astype(jnp.int32)
         scores = (world.expected_rewards(now.state, params, solution)[action],) if code.scores else ()
         now, outcome, following = episode.step(world, now, action, params)
         carry = acting.learn(carry, Seen(observation, action, outcome, following, step, level))

@@ -217,3 +217,27 @@ def test_params_are_checked_as_those_of_environments(world):
         run(world, key_data=key_data, params=stacked, per_episode_params=True)
     with pytest.raises(TypeError, match=r"`world` must be a World .* got an object of type CreditReviewEnv"):
         run(envs.CreditReviewEnv(), key_data=key_data)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stubborn:
+    """Returns the same Python number at every turn."""
+
+    number: int
+
+    def initial(self, observation, key):
+        return ()
+
+    def act(self, carry, turn):
+        return self.number, carry
+
+    def learn(self, carry, seen):
+        return carry
+
+
+@pytest.mark.parametrize("action", [-1, 8, 99])
+def test_a_player_that_returns_no_action_of_the_world_is_refused(action):
+    world, keys = envs.GameNPCEnv().world, rollouts.seeds_to_key_data([0])
+    with pytest.raises(ValueError, match=rf"`player.act` must return actions in \[0, 8\), got {action}"):
+        rollouts.rollout(world, Stubborn(action), keys, n_steps=3)
+    assert np.unique(rollouts.rollout(world, Stubborn(7), keys, n_steps=3).action).tolist() == [7]
