@@ -211,16 +211,31 @@ def test_an_application_tells_nothing_of_who_applies_or_of_what_was():
     assert_independent(tables + between(picked(at_start, (*CASE, "is new")), earlier))
 
 
+PERSON = tuple(people.FIELDS[number].name for number in people.PERSON)
+
+
+def fields_of_persons(packed):
+    return {name: packed >> people.CODE_BITS * number & people.CODE_MASK for number, name in enumerate(PERSON)}
+
+
 def test_what_returning_applicants_are_tells_nothing_of_their_effect():
-    _, state = first_starts("CreditReview", 100)
-    people_of, effects = (np.asarray(part)[:, 1:].ravel() for part in (state.known.people, state.known.effects))
-    names = [people.FIELDS[number].name for number in people.PERSON]
-    persons = {name: people_of >> people.CODE_BITS * number & people.CODE_MASK for number, name in enumerate(names)} | {
-        "effect": quarters(effects)
-    }
-    tables = between({"effect": persons["effect"]}, picked(persons, names))
-    tables += within(picked(persons, {*FREE, "group"} - {"amount", "purpose"}))
+    known = first_starts("CreditReview", 1000)[1].known
+    persons = fields_of_persons(known.people[:100, 1:].ravel())
+    persons["effect"] = quarters(known.effects[:100, 1:].ravel())
+    tables = between(picked(persons, ["effect"]), picked(persons, PERSON))
+    tables += within(picked(persons, {*FREE, "group"} & {*PERSON}))
     for group in (0, 1):
-        tables += within(picked(of(persons, persons["group"] == group), {*names, "effect"} - {"group"}))
+        tables += within(picked(of(persons, persons["group"] == group), {*PERSON, "effect"} - {"group"}))
     assert_independent(tables)
     assert all(chance_of_table(persons[name], persons["group"]) < 1e-9 for name in GROUP_FIELDS)
+
+
+def test_returning_applicants_tell_nothing_of_each_other():
+    known = first_starts("CreditReview", 1000)[1].known
+    effects = {f"effect of #{number}": quarters(known.effects[:, number]) for number in range(1, 13)}
+    tables = within(effects)
+    for number in (1, 2):
+        fields = fields_of_persons(known.people[:, number])
+        others = {f"other's {name}": codes for name, codes in fields_of_persons(known.people[:, number + 1]).items()}
+        tables += between(effects, fields) + between(fields, others)
+    assert_independent(tables)

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus import envs
-from habitus.envs import visitors
+from habitus.envs import draws, visitors
 from habitus.envs.arithmetic import INTEGERS, as_integers
 from habitus.envs.credit_review import synthetic_applicants as people
 
@@ -223,6 +223,69 @@ def test_the_seen_mood_hangs_on_one_half_of_its_own():
     assert differing == {"mood"}
     unused = [world.show(state, [30_000, half], params, INTEGERS) for half in range(0, ALL, 1000)]
     assert all(one == unused[0] for one in unused)
+
+
+def first_influences(monkeypatch, world, params, sources, names, parts, n_cases=500):
+    """`influences` of the halves from which `World.initial` draws the first encounter; parts is state -> values."""
+    n_halves, drawn = 1 + max(half for half, _ in sources.values()), draws.halves
+
+    def initial(halves):
+        monkeypatch.setattr(draws, "halves", lambda key, shape: halves if shape == (n_halves,) else drawn(key, shape))
+        return parts(world.initial(jax.random.key(0), params))
+
+    states, rng = jax.jit(jax.vmap(initial)), np.random.default_rng(2)
+    halves = rng.integers(0, ALL + 1, (n_cases, n_halves), dtype=np.uint32)
+    usual, found = states(halves), {name: set() for name in sources}
+    for source, (half, mask) in sources.items():
+        flips = np.zeros_like(halves)
+        flips[:, half] = rng.integers(1, ALL + 1, n_cases, dtype=np.uint32) & np.uint32(mask)
+        is_same = np.ones(n_cases, bool)
+        for name, before, after in zip(names, usual, states(halves ^ flips), strict=True):
+            differs = (np.asarray(before != after).reshape(n_cases, -1)).any(axis=1)
+            if (is_same & differs).any():
+                found[source].add(name)
+            is_same &= ~differs
+    return found
+
+
+# The first to come is the first candidate: nobody is away for too short a time yet, and nobody came lately.
+FIRST = {name: {"who"} if name.startswith("candidate 0") else set() for name in ARRIVAL} | {
+    name: {"types"} for name in RENEWAL
+}
+
+
+def test_every_half_of_the_first_encounter_of_game_npc_decides_what_the_page_says(monkeypatch):
+    env = envs.GameNPCEnv(capacity=12)
+    arriving, _ = coming(2, "who")
+    place = {"terrain": 3, "distance": 4, "health": 8, "unused": ALL - 15}
+    sources = {name: (0, mask) for name, mask in place.items()} | arriving
+    found = first_influences(
+        monkeypatch,
+        env.world,
+        env.params._replace(arrivals=busy_arrivals(12)),
+        sources,
+        ("who", "terrain", "distance", "health", "types"),
+        lambda state: (state.player, state.terrain, state.distance, state.npc_health, state.known.types),
+    )
+    own = {name: {name} for name in ("terrain", "distance", "health")}
+    assert found == own | {"unused": set()} | FIRST
+
+
+def test_every_half_of_the_first_ticket_of_customer_service_decides_what_the_page_says(monkeypatch):
+    env = envs.CustomerServiceEnv(capacity=40)
+    arriving, _ = coming(2, "who")
+    bits = {"cause": 1 << 15, "channel": 1 << 14, "mood": 1 << 13, "unused": (1 << 13) - 1}
+    sources = {"issue": (0, ALL)} | {name: (1, mask) for name, mask in bits.items()} | arriving
+    own = ("issue", "cause", "channel", "mood")
+    found = first_influences(
+        monkeypatch,
+        env.world,
+        env.params._replace(arrivals=busy_arrivals(40)),
+        sources,
+        ("who", *own, "types"),
+        lambda state: (state.ticket.customer, *(getattr(state.ticket, name) for name in own), state.known.types),
+    )
+    assert found == {name: {name} for name in own} | {"unused": set()} | FIRST
 
 
 @pytest.mark.parametrize("world_class", [envs.GameNPCEnv, envs.CustomerServiceEnv])
