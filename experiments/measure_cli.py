@@ -24,7 +24,7 @@ Quick = Annotated[
     bool,
     typer.Option(
         "--quick",
-        help="To see that all works: few seeds and steps, medium only; a few minutes, most of them compiling.",
+        help="To see that all works: few seeds and steps, medium only; minutes of compiling.",
     ),
 ]
 
