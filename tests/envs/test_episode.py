@@ -59,10 +59,12 @@ def test_a_world_that_draws_apart_has_three_keys():
 
 @pytest.mark.parametrize("kind", ["integers", "one draw", "compiled"])
 def test_episodes_are_the_same_whatever_generator_jax_is_set_to(toys, kind):
-    world = toys.toy(ends=0.0, draws_apart=kind != "one draw")
-    world = toys.Plain(world) if kind == "compiled" else world
+    made = toys.toy(ends=0.0, draws_apart=kind != "one draw")
 
     def shown():
+        kind_of_its_own = type("Toy", (toys.Toy,), {})  # so that nothing of it has been compiled before
+        world = kind_of_its_own(made.draws_apart, made.schema, made.params)
+        world = toys.Plain(world) if kind == "compiled" else world
         one, many = envs.WorldEnv(world, horizon=300), envs.WorldVectorEnv(world, 2)
         seen = [one.reset(seed=1), many.reset(seed=1)]
         for number in range(280):  # beyond one chunk of the scalar executor
