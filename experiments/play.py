@@ -68,7 +68,7 @@ def play(
     screen.ending(session.history, play_setup.references(game.schema, options), session.n_boundaries)
     if record is not None and session.frames:
         path = rendering.write_video(session.frames, Path(record), fps=game.env.metadata.get("render_fps", 2))
-        screen.note(f"recorded: {path} ({len(session.frames)} frames)")
+        screen.place(f"recorded: {path} ({len(session.frames)} frames)")
     game.env.close()
 
 

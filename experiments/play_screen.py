@@ -82,6 +82,10 @@ class Screen:
         """A line of the game itself."""
         self.console.print(f"[{style}]{_safe(text)}[/]" if style else _safe(text))
 
+    def place(self, text: str) -> None:
+        """A line with a path, which is not broken, so that it can be copied."""
+        self.console.print(_safe(text), soft_wrap=True)
+
     def help(self, *, oracle: bool, agent: bool) -> None:
         """What can be typed."""
         said = HELP.format(

@@ -50,10 +50,18 @@ def rollout(env, seed, actions):
 def shown_rollout(env, seed, actions):
     """What an environment shows, masks and audits included, without the values that are worked out in floats."""
     observation, info = env.reset(seed=seed)
-    shown = [observation, info, info["action_mask"]]
+    shown = [observation, info, info["action_mask"].astype(np.bool_)]
     for action in actions:
         observation, reward, *ends, info = env.step(int(action))
-        shown += [observation, reward, *ends, info, info["action_mask"], env.state.step, env.regime_level()]
+        shown += [
+            observation,
+            reward,
+            *ends,
+            info,
+            info["action_mask"].astype(np.bool_),
+            env.state.step,
+            env.regime_level(),
+        ]
         shown += [np.asarray(leaf) for leaf in jax.tree.leaves(env.state)]
     return shown
 

@@ -92,9 +92,11 @@ def test_the_mask_of_the_info_is_that_of_the_method_and_of_the_world(make):
     _, info = env.reset(seed=2)
     mask = jax.jit(env.world.action_mask)
     for action in random_actions(env, 60):
-        assert info["action_mask"].dtype == np.bool_
-        np.testing.assert_array_equal(info["action_mask"], env.action_masks())
-        np.testing.assert_array_equal(info["action_mask"], mask(env.state, env.params))
+        assert info["action_mask"].dtype == np.int8
+        env.action_space.seed(0)
+        assert info["action_mask"][env.action_space.sample(info["action_mask"])]
+        np.testing.assert_array_equal(info["action_mask"].astype(np.bool_), env.action_masks())
+        np.testing.assert_array_equal(info["action_mask"].astype(np.bool_), mask(env.state, env.params))
         *_, info = env.step(action)
 
 
