@@ -370,7 +370,8 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         }
         for signal, labels, codes in zip(self._parts.signals, self._labels, signals, strict=True):
             infos[signal] = labels[codes]
-        infos |= {f"_{name}": np.ones(self.num_envs, np.bool_) for name in infos}
+        present = np.ones((len(infos), self.num_envs), np.bool_)
+        infos |= {f"_{name}": row for name, row in zip(list(infos), present, strict=True)}
         return infos
 
     def _narrate(
