@@ -59,9 +59,10 @@ def _words(n: int) -> Callable[[Array], Array]:
 
     @words.def_vmap
     def _(axis_size: int, in_batched: list[bool], keys: Array) -> tuple[Array, bool]:
-        if n == 0 or not jax.config.jax_threefry_partitionable:  # type: ignore[attr-defined]
-            return jax.vmap(lambda key: jax.random.bits(key, (n,), jnp.uint32))(keys), True
         data, shape = jax.random.key_data(keys), (n, axis_size)
+        is_threefry = data.shape[-1] == 2 and jax.config.jax_threefry_partitionable  # type: ignore[attr-defined]
+        if n == 0 or not is_threefry:  # the words below would be others than those of a single key
+            return jax.vmap(lambda key: jax.random.bits(key, (n,), jnp.uint32))(keys), True
         count = jax.lax.broadcasted_iota(jnp.uint32, shape, 0)
         first, second = (jnp.broadcast_to(data[:, i], shape) for i in range(2))
         one, other = threefry2x32_p.bind(first, second, jnp.zeros(shape, jnp.uint32), count)  # type: ignore[no-untyped-call]

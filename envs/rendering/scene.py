@@ -52,6 +52,9 @@ class History:
     """What happened so far in an episode, as far as it is shown. Call `begin` at a reset, `add` after every step."""
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self.first_text: Mapping[str, str] = {}
         self.first_observation: Any = None
         self.observation: Any = None  # of the case at hand
@@ -78,7 +81,7 @@ class History:
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
         """Note the reset of an episode."""
-        self.__init__()  # type: ignore[misc]
+        self._forget()
         self.observation, self.info = observation, dict(info)
         self.first_observation, self.first_text = observation, _text_of(info)
 

@@ -61,3 +61,10 @@ def test_halves_of_many_keys_are_those_of_each_key(n):
     each = np.stack([of_one(key) for key in keys])
     np.testing.assert_array_equal(jax.jit(jax.vmap(of_one))(keys), each)
     np.testing.assert_array_equal(jax.vmap(jax.vmap(of_one))(keys.reshape(5, 10)).reshape(50, n), each)
+
+
+def test_halves_of_many_keys_of_another_generator_are_those_of_each_key():
+    keys = jax.random.split(jax.random.key(3, impl="unsafe_rbg"), 4)
+    together = jax.vmap(lambda key: draws.halves(key, (6,)))(keys)
+    words = jax.vmap(lambda key: jax.random.bits(key, (3,), jnp.uint32))(keys)
+    np.testing.assert_array_equal(together, np.concatenate([words >> 16, words & 0xFFFF], axis=-1))
