@@ -110,8 +110,8 @@ class CreditReviewEnv(WorldEnv):
     | second | -.362 | 0 | -.068 | .072 | .153 | .205 |
 
     The filtering oracle (`world.filter(None)`) knows these dynamics and infers applicants from what agents see, from
-    outcomes when they arrive; the one that forgets (`forgets=True`) has no memory of anybody. The oracle knows every effect and document. A table has
-    no filter.
+    outcomes when they arrive; the one that forgets (`forgets=True`) has no memory of anybody. The oracle knows every
+    effect and document. A table has no filter.
 
     ## Starting State
     The seed draws the returning applicants or the order of the table, and the first application. A reset without a seed
