@@ -18,7 +18,7 @@ import rich.markup
 import typer
 
 from .. import __version__
-from . import measure_cli, play_cli
+from . import bench_cli, measure_cli, play_cli
 from .cli_errors import clear_errors, split
 from .errors import ExperimentError
 
@@ -188,6 +188,7 @@ def explain(
 
 for _command in (play_cli.play, *measure_cli.COMMANDS):
     app.command()(_command)
+app.add_typer(bench_cli.app, name="bench")
 
 
 def _refuse_another(folder: Path, study: Study) -> None:

@@ -1,4 +1,4 @@
-"""Commands that measure the worlds themselves: `habitus scores`, `habitus headroom`, `habitus bench`."""
+"""Commands that measure the worlds themselves: `habitus scores` and `habitus headroom`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import rich.console
 import typer
 
 from .cli_errors import clear_errors, split
-from .errors import ExperimentError
 
 DEFAULT_OUT = Path("results")
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder of the tables.")]
@@ -50,9 +49,9 @@ def scores(
             n_steps=n_steps,
             difficulties=("medium",) if quick else world_runs.DIFFICULTIES,
             jobs=jobs or os.cpu_count() or 1,
-            said=_said,
+            said=said,
         )
-        command = _command("scores", worlds, {"--seeds": n_seeds, "--steps": n_steps}) + (" --quick" if quick else "")
+        command = command_of("scores", worlds, {"--seeds": n_seeds, "--steps": n_steps}) + (" --quick" if quick else "")
         _write(out, "worlds", world_scores.to_csv(lines), world_scores.to_markdown(lines, command))
 
 
@@ -78,55 +77,23 @@ def headroom(
             n_steps=n_steps,
             difficulties=("medium",) if quick else world_runs.DIFFICULTIES,
             jobs=jobs or os.cpu_count() or 1,
-            said=_said,
+            said=said,
         )
-        command = _command("headroom", worlds, {"--seeds": n_seeds, "--steps": n_steps}) + (" --quick" if quick else "")
+        command = command_of("headroom", worlds, {"--seeds": n_seeds, "--steps": n_steps}) + (
+            " --quick" if quick else ""
+        )
         _write(out, "headroom", headroom_module.to_csv(facts), headroom_module.to_markdown(facts, command))
 
 
-def bench(
-    what: Annotated[str, typer.Argument(metavar="worlds", help="What to time.")] = "worlds",
-    worlds: Worlds = "",
-    gymnax: Annotated[
-        str | None, typer.Option(metavar="PYTHON", help="Interpreter that has gymnax, to time its CartPole beside.")
-    ] = None,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write all numbers here, as JSON.")] = None,
-    markdown: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table here.")] = None,
-    quick: Quick = False,
-) -> None:
-    """Time the worlds on one core, beside environments that everybody knows."""
-    with clear_errors():
-        from . import world_bench, world_runs
-
-        if what != "worlds":
-            raise ExperimentError(f"expected `habitus bench worlds`, got {what!r}; nothing else is timed.")
-        chosen = world_runs.worlds_of(split(worlds))
-        about = world_bench.machine()
-        cases = world_bench.measure(
-            chosen,
-            n_rounds=world_bench.QUICK_ROUNDS if quick else world_bench.N_ROUNDS,
-            n_steps=world_bench.QUICK_STEPS if quick else world_bench.N_STEPS,
-            gymnax=gymnax,
-            said=_said,
-        )
-        words = {"--gymnax": "PYTHON"} if gymnax else {}
-        command = _command("bench worlds", worlds, words) + (" --quick" if quick else "")
-        if json is not None:
-            _replace(json, world_bench.to_json(cases, command, about))
-        table = world_bench.to_markdown(cases, command, about)
-        if markdown is not None:
-            _replace(markdown, table)
-        print(table)
+COMMANDS: tuple[Callable[..., None], ...] = (scores, headroom)
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (scores, headroom, bench)
-
-
-def _said(text: str) -> None:
+def said(text: str) -> None:
+    """Say what is being done."""
     rich.console.Console(stderr=True).print(text, highlight=False)
 
 
-def _command(name: str, worlds: str, options: Mapping[str, Any]) -> str:
+def command_of(name: str, worlds: str, options: Mapping[str, Any]) -> str:
     """The command that makes the same numbers again, wherever they are written to."""
     words = ["habitus", *name.split(), *(("--worlds", worlds) if worlds else ())]
     return shlex.join([*words, *(str(word) for option in options.items() for word in option)])
@@ -134,10 +101,11 @@ def _command(name: str, worlds: str, options: Mapping[str, Any]) -> str:
 
 def _write(folder: Path, name: str, table: str, text: str) -> None:
     for suffix, content in ((".csv", table), (".md", text)):
-        _replace(folder / (name + suffix), content)
+        replace(folder / (name + suffix), content)
     print(f"{folder / name}.csv, {folder / name}.md")
 
 
-def _replace(path: Path, text: str) -> None:
+def replace(path: Path, text: str) -> None:
+    """Write a file anew, its folder too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")

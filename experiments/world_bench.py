@@ -7,16 +7,12 @@ these are the seconds of the clock where nothing else runs, and hardly more wher
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
-import os
-import platform
 import statistics
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +24,8 @@ import numpy as np
 from ..envs import draws, episode, rollout
 from ..envs.adapter import WorldEnv
 from ..envs.contract import World
+from . import bench_tools
+from .bench_tools import N_ROUNDS, Timed, median_ratio, on_one_core
 from .errors import ExperimentError
 from .world_runs import label_of, table
 
@@ -36,7 +34,6 @@ Array = jax.Array
 SIZES = (10, 40, 1024, 2000)
 VECTOR_SIZE = 1024
 GYMNAX_SIZE = 2000
-N_ROUNDS, QUICK_ROUNDS = 7, 3
 MILLION = 1_000_000
 N_STEPS, QUICK_STEPS = MILLION, 100_000  # under jit, all environments together
 SLOWER = 25  # one scalar step costs about as much as this many under jit, so the scalar cases take fewer
@@ -48,9 +45,6 @@ RECIPE = "python -m venv gymnax-venv && gymnax-venv/bin/pip install gymnax six"
 # what each kind of case has to reach, in seconds per 1 M steps: 40,000 steps/s of the scalar adapter are 25 s
 GOALS = {("jit", 2000): 0.10, ("jit", 40): 0.25, ("scalar", 1): 25.0}
 VECTOR_GOAL = 2.0  # times the cost under jit
-
-Timed = Callable[[], float]
-"""Runs once; returns processor seconds per 1 M steps."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -218,50 +212,9 @@ def _gymnax(interpreter: str, n_steps: int, core: int) -> tuple[float, float]:
     return float(said["compile_s"]), statistics.median(said["seconds"]) / (GYMNAX_SIZE * n_each) * MILLION
 
 
-@contextlib.contextmanager
-def on_one_core() -> Iterator[int]:
-    """Keep all threads of this process on one core while in the block; gives its number, -1 where that is not possible.
-
-    Threads that JAX has started already are moved too.
-    """
-    if not hasattr(os, "sched_setaffinity"):
-        yield -1
-        return
-    allowed = os.sched_getaffinity(0)
-    core = max(allowed)
-    _pin({core})
-    try:
-        yield core
-    finally:
-        _pin(allowed)
-
-
-def _pin(cores: set[int]) -> None:
-    for thread in Path("/proc/self/task").iterdir():
-        with contextlib.suppress(ProcessLookupError):  # it ended meanwhile
-            os.sched_setaffinity(int(thread.name), cores)
-
-
 def machine() -> dict[str, Any]:
     """What the numbers depend on."""
-    load = os.getloadavg()[0] if hasattr(os, "getloadavg") else float("nan")
-    return {
-        "processor": _processor(),
-        "cores": os.cpu_count(),
-        "load_before": round(load, 2),
-        "python": platform.python_version(),
-        "jax": jax.__version__,
-        "gymnasium": gymnasium.__version__,
-        "numpy": np.__version__,
-    }
-
-
-def _processor() -> str:
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/cpuinfo").read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor() or sys.platform
+    return bench_tools.machine(jax=jax.__version__, gymnasium=gymnasium.__version__, numpy=np.__version__)
 
 
 def to_json(cases: Sequence[Case], command: str, about: dict[str, Any]) -> str:
@@ -305,7 +258,7 @@ def goals(cases: Sequence[Case]) -> list[tuple[str, str, bool]]:
             found.append((name, _seconds(case.median), case.median <= goal))
         if case.kind == "vector":
             within = next(c for c in cases if (c.kind, c.world, c.n_envs) == ("jit", case.world, VECTOR_SIZE))
-            times = statistics.median(a / b for a, b in zip(case.seconds, within.seconds, strict=True))
+            times = median_ratio(case.seconds, within.seconds)
             name = f"{case.name}: at most {VECTOR_GOAL:g} times the cost under jit"
             found.append((name, f"{times:.2f}", times <= VECTOR_GOAL))
     return found
@@ -313,7 +266,7 @@ def goals(cases: Sequence[Case]) -> list[tuple[str, str, bool]]:
 
 def _ratio(case: Case, cases: Sequence[Case]) -> float:
     """How many times faster than the reference, median over rounds."""
-    return statistics.median(a / b for a, b in zip(cases[0].seconds, case.seconds, strict=True))
+    return median_ratio(cases[0].seconds, case.seconds)
 
 
 def _seconds(value: float) -> str:

@@ -1,0 +1,53 @@
+"""Commands that measure speed: `habitus bench worlds` and `habitus bench kernel`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .cli_errors import clear_errors, split
+from .measure_cli import Quick, Worlds, command_of, replace, said
+
+Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write all numbers here, as JSON.")]
+Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table here.")]
+
+app = typer.Typer(help="Measure speed on one core, beside what everybody knows.", no_args_is_help=True)
+
+
+@app.command()
+def worlds(
+    worlds: Worlds = "",
+    gymnax: Annotated[
+        str | None, typer.Option(metavar="PYTHON", help="Interpreter that has gymnax, to time its CartPole beside.")
+    ] = None,
+    json: Json = None,
+    markdown: Markdown = None,
+    quick: Quick = False,
+) -> None:
+    """Time the worlds on one core, beside environments that everybody knows."""
+    with clear_errors():
+        from . import bench_tools, world_bench, world_runs
+
+        chosen = world_runs.worlds_of(split(worlds))
+        about = world_bench.machine()
+        cases = world_bench.measure(
+            chosen,
+            n_rounds=bench_tools.QUICK_ROUNDS if quick else bench_tools.N_ROUNDS,
+            n_steps=world_bench.QUICK_STEPS if quick else world_bench.N_STEPS,
+            gymnax=gymnax,
+            said=said,
+        )
+        words = {"--gymnax": "PYTHON"} if gymnax else {}
+        command = command_of("bench worlds", worlds, words) + (" --quick" if quick else "")
+        table = world_bench.to_markdown(cases, command, about)
+        _written(table, markdown, world_bench.to_json(cases, command, about), json)
+
+
+def _written(table: str, markdown: Path | None, numbers: str, json: Path | None) -> None:
+    if json is not None:
+        replace(json, numbers)
+    if markdown is not None:
+        replace(markdown, table)
+    print(table)
