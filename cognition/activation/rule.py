@@ -22,7 +22,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import jax
 import jax.numpy as jnp
@@ -43,6 +43,17 @@ OTHERS = "default"
 MAX_ROUNDS = 10_000
 
 
+class GrowthWarning(UserWarning):
+    """A rule without cap makes activation grow for ever on a graph; see `SpreadRule.growth`."""
+
+
+class HasEdges(Protocol):
+    """A graph that can be written as an edge list, as a `MemoryGraph` can."""
+
+    def edges(self) -> EdgeList:
+        """Its edges now."""
+
+
 class RuleCode(NamedTuple):
     """What of a rule is compiled in; rules of equal code share one compiled call."""
 
@@ -50,6 +61,7 @@ class RuleCode(NamedTuple):
     sources: Hold
     normalisation: Normalisation
     spends: bool
+    uses_base: bool
     conjunctions: bool
     dangling: bool
     restarts: bool
@@ -181,6 +193,7 @@ class SpreadRule:
             sources=self.sources,
             normalisation=self.normalisation,
             spends=self.spends,
+            uses_base=self.use_base,
             conjunctions=self.conjunctions,
             dangling=self.dangling,
             restarts=self.restart > 0,
@@ -265,16 +278,30 @@ class SpreadRule:
         """[N] f64: C of every node, 1 without `use_base`."""
         return edges.base if self.use_base else np.ones(edges.n_nodes)
 
-    def growth(self, edges: EdgeList) -> float:
+    def growth(self, graph: EdgeList | HasEdges) -> float:
         """Bound on the factor by which activation grows in a round once it has spread, whatever the sources.
 
         It is the spectral radius of the update A -> (1 - r) (1 - leak) (rho A + C M^T A), |m| for m, no threshold:
         above 1 a rule without cap diverges on this graph, below 1 it converges. Cap, threshold, conjunctions and
-        inhibition only lower what really happens.
+        inhibition only lower what really happens. Where nodes without out-edges return their activation to the
+        sources (`dangling`), it is the largest share of its activation that a node passes on or keeps.
+
+        Args:
+            graph: an `EdgeList`, or a graph with `edges()`.
+
+        Raises:
+            TypeError: `graph` is neither.
+            ValueError: `retention` or `decay` do not fit the graph.
         """
+        edges = graph if isinstance(graph, EdgeList) else _edges_of(graph)
         kept = (1.0 - self.restart) * (1.0 - self.leak)
+        stays = kept * self.retentions(edges)
         through = kept * self.bases(edges)[edges.target] * np.abs(self.weights(edges))
-        return spectral_radius(edges.n_nodes, edges.source, edges.target, through, kept * self.retentions(edges))
+        is_dangling = edges.out_degree() == 0
+        if self.dangling and is_dangling.any():
+            leaves = np.bincount(edges.source, through, edges.n_nodes)
+            return float((stays + leaves + kept * is_dangling).max(initial=0.0))
+        return spectral_radius(edges.n_nodes, edges.source, edges.target, through, stays)
 
 
 def transmitted(activation: Array, code: RuleCode, params: RuleParams) -> Array:
@@ -310,6 +337,13 @@ def capped(raw: Array, code: RuleCode, params: RuleParams) -> tuple[Array, Array
     if code.below == "zero":
         raw = jnp.where(raw >= params.threshold, raw, 0.0)
     return (jnp.minimum(raw, params.cap) if code.is_capped else raw), raw
+
+
+def _edges_of(graph: Any) -> EdgeList:
+    found = graph.edges() if callable(getattr(graph, "edges", None)) else None
+    if not isinstance(found, EdgeList):
+        raise TypeError(f"`graph` must be an EdgeList or have edges() that makes one, got {type(graph).__name__}.")
+    return found
 
 
 def _number(
