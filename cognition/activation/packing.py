@@ -1,0 +1,135 @@
+"""What goes into a compiled call and what comes out, packed: a call costs as much as a hundred edges for each array.
+
+Sources are one int32 array [..., 3, F]: nodes (-1 = none), bits of the values, rounds. A result is one int32 array
+[..., 3 top + 3]: nodes, bits of the values, bits of raw, then how many are active, rounds, and bits of the change.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import numpy.typing as npt
+
+from .result import NOBODY, Activation, Dropped
+from .rounds import End, Inject, Nodes
+from .rule import RuleCode, RuleParams
+from .sources import Sources
+
+Array = jax.Array
+IntArray = npt.NDArray[np.int32]
+
+N_NUMBERS = 6
+FEWEST_SOURCES = 8
+
+
+def bucket(size: int, least: int = 1) -> int:
+    """The power of two that holds `size`, at least `least`."""
+    return max(least, 1 << max(0, size - 1).bit_length())
+
+
+def packed_numbers(params: RuleParams) -> npt.NDArray[np.float32]:
+    """[N_NUMBERS] f32: the numbers of a rule that rounds read."""
+    numbers = (params.threshold, params.cap, params.leak, params.restart, params.softness, params.tolerance)
+    return np.array(numbers, np.float32)
+
+
+def numbers_of(packed: Array) -> RuleParams:
+    """The parameters of a rule whose weights and retention are folded into a form."""
+    threshold, cap, leak, restart, softness, tolerance = (packed[number] for number in range(N_NUMBERS))
+    return RuleParams(None, threshold, cap, leak, restart, softness, tolerance, None, None)
+
+
+def nodes_of(columns: Array) -> Nodes:
+    """The columns of [..., 4, N]."""
+    return Nodes(columns[..., 0, :], columns[..., 1, :], columns[..., 2, :], columns[..., 3, :])
+
+
+def packed_sources(sources: Sources) -> IntArray:
+    """[3, F] i32, or [B, 3, F] for sources with a leading axis; F is a power of two."""
+    nodes = sources.nodes
+    n_entries = nodes.shape[-1]
+    packed = np.zeros((*nodes.shape[:-1], 3, bucket(n_entries, FEWEST_SOURCES)), np.int32)
+    packed[..., 0, n_entries:] = NOBODY
+    packed[..., 0, :n_entries] = nodes
+    packed[..., 1, :n_entries].view(np.float32)[...] = sources.values
+    packed[..., 2, :n_entries] = sources.rounds
+    return packed
+
+
+def injection(packed: Array, size: int, *, is_timed: bool, nodes_first: bool = False) -> Inject:
+    """What sources inject, as [N], [B, N], or [N, B] with `nodes_first`.
+
+    Args:
+        packed: [3, F] or [B, 3, F] i32.
+        size: N.
+        is_timed: whether any round is not 0; else rounds are not read.
+        nodes_first: see above.
+    """
+    nodes, rounds = packed[..., 0, :], packed[..., 2, :]
+    values = jax.lax.bitcast_convert_type(packed[..., 1, :], jnp.float32)
+    shape: tuple[int, ...] = (size,)
+    places = nodes
+    if packed.ndim == 3:
+        query = jnp.arange(packed.shape[0], dtype=jnp.int32)[:, None]
+        shape = (size, packed.shape[0]) if nodes_first else (packed.shape[0], size)
+        places = nodes * packed.shape[0] + query if nodes_first else query * size + nodes
+    n_places = size * (packed.shape[0] if packed.ndim == 3 else 1)
+    places = jnp.where(nodes < 0, n_places, places).reshape(-1)
+
+    def inject(number: Any) -> Array:
+        now = jnp.where(rounds == number, values, 0.0) if is_timed else values
+        return jnp.zeros(n_places, jnp.float32).at[places].add(now.reshape(-1), mode="drop").reshape(shape)
+
+    return inject
+
+
+def ranked(end: End, params: RuleParams, top: int, *, nodes_first: bool = False) -> tuple[Array, Array, Array]:
+    """The most active nodes: numbers [..., top], raw [..., top], and how many are active [...]."""
+    raw, activation = end.raw, end.activation
+    if nodes_first:
+        raw, activation = raw.T, activation.T
+    is_active = (activation >= params.threshold) & (activation > 0)
+    size = raw.shape[-1]
+    found, nodes = jax.lax.top_k(jnp.where(is_active, raw, -1.0), min(top, size))  # lower numbers first among equals
+    is_there = found > 0
+    nodes = jnp.where(is_there, nodes.astype(jnp.int32), NOBODY)
+    found = jnp.where(is_there, found, 0.0)
+    if top > size:
+        missing = [(0, 0)] * (raw.ndim - 1) + [(0, top - size)]
+        nodes = jnp.pad(nodes, missing, constant_values=NOBODY)
+        found = jnp.pad(found, missing)
+    return nodes, found, jnp.sum(is_active, axis=-1, dtype=jnp.int32)
+
+
+def packed_result(end: End, params: RuleParams, code: RuleCode, top: int, *, nodes_first: bool = False) -> Array:
+    """[..., 3 top + 3] i32, see the head of this module."""
+    nodes, raw, n_active = ranked(end, params, top, nodes_first=nodes_first)
+    values = jnp.minimum(raw, params.cap) if code.is_capped else raw
+    shape = n_active.shape
+    floats = jnp.concatenate([values, raw, end.change.reshape(*shape, 1)], axis=-1)
+    bits = jax.lax.bitcast_convert_type(floats, jnp.int32)
+    whole = jnp.stack([n_active, end.rounds.reshape(shape)], axis=-1)
+    return jnp.concatenate([nodes, bits[..., : 2 * top], whole, bits[..., 2 * top :]], axis=-1)
+
+
+NOTHING_DROPPED = Dropped(np.int32(0), np.int32(0), np.int32(0), np.int32(0))
+
+
+def unpacked_result(packed: IntArray, top: int) -> Activation:
+    """The result as NumPy arrays."""
+    floats = packed.view(np.float32)
+    dropped = NOTHING_DROPPED
+    if packed.ndim > 1:
+        dropped = Dropped(*(np.zeros(packed.shape[:-1], np.int32) for _ in Dropped._fields))
+    return Activation(
+        packed[..., :top],
+        floats[..., top : 2 * top],
+        floats[..., 2 * top : 3 * top],
+        packed[..., 3 * top],
+        packed[..., 3 * top + 1],
+        floats[..., 3 * top + 2],
+        dropped,
+    )
