@@ -60,3 +60,16 @@ def pagerank(alpha: float = 0.85, **changes: Any) -> SpreadRule:
         tolerance=1e-7,
     )
     return dataclasses.replace(rule, **changes)
+
+
+def soar_fan(probability: float = 0.9, depth: int = 10, **changes: Any) -> SpreadRule:
+    """Spreading in Soar's semantic memory (Soar manual 9.6, `smem` settings `spreading-continue-probability` and
+    `spreading-depth-limit`): a source passes `probability` on, shared by the weights of its edges, `depth` times.
+
+    Every path from a source counts, so the source has to be there in every round: `soar_sources` says how, and
+    `soar_spread` turns activation into what Soar adds to the base level.
+    Differs: 1. loops are followed, which Soar can forbid;  2. all paths are followed, where Soar stops below
+    `spreading-baseline` and at `spreading-limit` nodes.
+    """
+    rule = SpreadRule(retention=0.0, normalisation="row", use_base=False, decay=probability, rounds=depth)
+    return dataclasses.replace(rule, **changes)
