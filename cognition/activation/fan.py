@@ -65,10 +65,10 @@ def actr_fan(
     pairs, slots = np.unique(edges.source.astype(np.int64) * edges.n_nodes + edges.target, return_counts=True)
     source, target = np.divmod(pairs, edges.n_nodes)
     flow = level[source] * actr_strength(fan[source] / slots, maximum)
-    total = np.bincount(target, flow, edges.n_nodes)
+    total: FloatArray = np.bincount(target, flow, edges.n_nodes)
     alone = given.nodes[~np.isin(given.nodes.astype(np.int64) * (edges.n_nodes + 1), pairs)]
-    total[alone] += level[alone] * actr_strength(fan[alone], maximum)
-    return np.asarray(total)
+    total[alone] = total[alone] + level[alone] * actr_strength(fan[alone], maximum)
+    return total
 
 
 def soar_sources(sources: Any, depth: int, n_nodes: int) -> Sources:
@@ -115,4 +115,4 @@ def soar_spread(
             raise ValueError(f"`{name}` must be in (0, 1), got {value}.")
     offset = baseline / np.sum(probability ** np.arange(1, depth + 2))
     spread = np.asarray(activation, np.float64) - own
-    return np.log(np.maximum(spread, offset) / offset)
+    return np.asarray(np.log(np.maximum(spread, offset) / offset))
