@@ -65,7 +65,7 @@ def actr_fan(
     pairs, slots = np.unique(edges.source.astype(np.int64) * edges.n_nodes + edges.target, return_counts=True)
     source, target = np.divmod(pairs, edges.n_nodes)
     flow = level[source] * actr_strength(fan[source] / slots, maximum)
-    total: FloatArray = np.bincount(target, flow, edges.n_nodes)
+    total = np.bincount(target, flow, edges.n_nodes).astype(np.float64)
     alone = given.nodes[~np.isin(given.nodes.astype(np.int64) * (edges.n_nodes + 1), pairs)]
     total[alone] = total[alone] + level[alone] * actr_strength(fan[alone], maximum)
     return total
