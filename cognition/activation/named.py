@@ -47,8 +47,7 @@ def spreadr(retention: float | npt.NDArray[np.float64] = 0.5, **changes: Any) ->
 
     Activation is conserved. Its `decay` is `leak` here, its `suppress` is `threshold` with below="zero", its start_run
     with times is sources with rounds.
-    Differs: 1. what is injected below `threshold` is lost, where spreadr keeps it for a round;  2. an edge from a node
-    to itself is an edge like any other, where spreadr loses what it carries.
+    Differs: an edge from a node to itself is an edge like any other, where spreadr loses what it carries.
     """
     rule = SpreadRule(retention=retention, normalisation="row", spends=True, use_base=False, rounds=10)
     return dataclasses.replace(rule, **changes)

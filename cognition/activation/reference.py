@@ -56,11 +56,13 @@ def spread_reference(
             excites = (x[edges.source] > 0) & (edges.strength > 0)
             ready = np.bincount(edges.target[excites], minlength=edges.n_nodes) >= edges.need
             arriving = np.where(ready[edges.target], arriving, 0.0)
-        inflow = np.bincount(edges.target, arriving, edges.n_nodes)
+        inflow = np.bincount(edges.target, arriving, edges.n_nodes).astype(np.float64)  # of no edge it is an int
         if rule.dangling and held.sum() > 0:
             inflow += x[is_dangling].sum() * held / held.sum()
         raw = (1.0 - rule.leak) * (retention * activation + base * inflow)
         raw = np.maximum(0.0, (1.0 - rule.restart) * raw + rule.restart * held)
+        if rule.below == "zero":
+            raw = np.where(_reaches(raw, rule), raw, 0.0)
         if rule.sources == "held":
             raw = np.maximum(raw, held)
         raw = _inject(held, raw, injected, number)
@@ -88,11 +90,15 @@ def _inject(held: FloatArray, raw: FloatArray, sources: Sources, number: int) ->
 def _transmitted(activation: FloatArray, rule: SpreadRule) -> FloatArray:
     if rule.softness:
         return activation / (1.0 + np.exp(-(activation - rule.threshold) / rule.softness))
-    # thresholds are compared in float32, as kernels do: .2 must equal .2
-    return np.where(activation.astype(np.float32) >= np.float32(rule.threshold), activation, 0.0)
+    if rule.below == "zero":
+        return activation
+    return np.where(_reaches(activation, rule), activation, 0.0)
+
+
+def _reaches(activation: FloatArray, rule: SpreadRule) -> npt.NDArray[np.bool_]:
+    """Which nodes are not below the threshold; compared in float32, as kernels do: .2 must equal .2."""
+    return np.asarray(activation.astype(np.float32) >= np.float32(rule.threshold))
 
 
 def _capped(raw: FloatArray, rule: SpreadRule) -> tuple[FloatArray, FloatArray]:
-    if rule.below == "zero":
-        raw = np.where(raw.astype(np.float32) >= np.float32(rule.threshold), raw, 0.0)
     return (raw if rule.cap is None else np.minimum(raw, rule.cap)), raw

@@ -3,12 +3,13 @@
 One round, for every node j at once. With a = A(t - 1), T the threshold, rho retention, D the decay of a relation, n the
 normalisation, C the base level, s the sources, r the restart probability:
 
-    x_i    = a_i if a_i >= T else 0                             what a node transmits
+    x_i    = a_i if a_i >= T else 0                             what a node transmits; a_i under "zero", see below
     m_ij   = W_ij D_ij n_ij (1 - rho_i if `spends` else 1)      what an edge lets through
     I_j    = sum_i x_i m_ij,  0 for a conjunction of which too few exciting in-edges transmit
     raw_j  = max(0, (1 - r) (1 - leak) (rho_j a_j + C_j I_j) + r s_j)
+    raw_j  = 0 where raw_j < T, under "zero"
     raw_j  = max(raw_j, s_j) where sources are held;  + what is injected after round t
-    A_j(t) = min(raw_j, cap);  under "zero", raw_j and A_j(t) are 0 where raw_j < T
+    A_j(t) = min(raw_j, cap)
 
 with n_ij by `normalisation`, where d_i is the number of edges that leave i, S_i the sum of their |W| and R_j the sum of
 the |W| that reach j:
@@ -98,7 +99,8 @@ class SpreadRule:
     Attributes:
         retention: rho in [0, 1], share of its activation that a node keeps; a number, or [N], one per node.
         threshold: T >= 0; a node whose activation equals it transmits.
-        below: what becomes of a node under the threshold: "gate" keeps its activation, "zero" loses it.
+        below: what becomes of a node under the threshold: "gate" keeps its activation, "zero" loses it at the end of
+            a round. What is injected then is not lost and is transmitted in the next round, whatever there is of it.
         decay: D >= 0 by name of the relation; "default" for all others. A number counts for all.
         normalisation: how the edges that leave a node share what it transmits.
         degree_cap: edges from which "capped_sqrt" divides, > 0.
@@ -306,6 +308,8 @@ class SpreadRule:
 
 def transmitted(activation: Array, code: RuleCode, params: RuleParams) -> Array:
     """What nodes transmit, x: an array of the shape of `activation`."""
+    if code.below == "zero":
+        return activation  # what was below is 0 already
     if code.is_soft:
         return activation * jax.nn.sigmoid((activation - params.threshold) / params.softness)
     return jnp.where(activation >= params.threshold, activation, 0.0)
@@ -329,13 +333,13 @@ def settled(
     if code.restarts:
         raw = (1.0 - params.restart) * raw + params.restart * held
     raw = jnp.maximum(raw, 0.0)
+    if code.below == "zero":
+        raw = jnp.where(raw >= params.threshold, raw, 0.0)
     return jnp.maximum(raw, held) if code.sources == "held" else raw
 
 
 def capped(raw: Array, code: RuleCode, params: RuleParams) -> tuple[Array, Array]:
     """A and raw after a round, once what is injected has been added."""
-    if code.below == "zero":
-        raw = jnp.where(raw >= params.threshold, raw, 0.0)
     return (jnp.minimum(raw, params.cap) if code.is_capped else raw), raw
 
 
