@@ -97,7 +97,8 @@ def _transmitted(activation: FloatArray, rule: SpreadRule) -> FloatArray:
 
 def _reaches(activation: FloatArray, rule: SpreadRule) -> npt.NDArray[np.bool_]:
     """Which nodes are not below the threshold; compared in float32, as kernels do: .2 must equal .2."""
-    return np.asarray(activation.astype(np.float32) >= np.float32(rule.threshold))
+    with np.errstate(over="ignore"):  # what diverges is infinite in float32, and not below
+        return np.asarray(activation.astype(np.float32) >= np.float32(rule.threshold))
 
 
 def _capped(raw: FloatArray, rule: SpreadRule) -> tuple[FloatArray, FloatArray]:
