@@ -63,7 +63,7 @@ def _entries(sources: Any) -> list[tuple[Any, Any, Any]]:
     found: list[tuple[Any, Any, Any]] = []
     for entry in np.asarray(sources).tolist() if isinstance(sources, np.ndarray) else sources:
         parts = tuple(entry) if isinstance(entry, Sequence) and not isinstance(entry, str) else (entry,)
-        if len(parts) > 3:
+        if not 1 <= len(parts) <= 3:
             raise ValueError(
                 f"an entry of `sources` must be node, (node, value) or (node, value, round), got {entry!r}."
             )
