@@ -5,15 +5,14 @@ One step draws all its words at once and splits them into halves of 16 bits; eac
 
 from __future__ import annotations
 
-import functools
 import statistics
-from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.extend.random import threefry2x32_p
 from numpy.typing import NDArray
+
+from . import threefry
 
 Array = jax.Array
 
@@ -45,32 +44,6 @@ NORMAL_TABLE = _normal_table()
 SIGMOID_TABLE = _sigmoid_table()
 
 
-@functools.cache
-def _words(n: int) -> Callable[[Array], Array]:
-    """`jax.random.bits(key, (n,))`; for many keys computed word by word, which is several times as fast.
-
-    A vmapped `bits` computes [keys, n] with the few words of a key side by side, too few for the vector units of a
-    processor. Here the keys are side by side.
-    """
-
-    @jax.custom_batching.custom_vmap
-    def words(key: Array) -> Array:
-        return jax.random.bits(key, (n,), jnp.uint32)
-
-    @words.def_vmap
-    def _(axis_size: int, in_batched: list[bool], keys: Array) -> tuple[Array, bool]:
-        data, shape = jax.random.key_data(keys), (n, axis_size)
-        is_threefry = data.shape[-1] == 2 and jax.config.jax_threefry_partitionable  # type: ignore[attr-defined]
-        if n == 0 or not is_threefry:  # the words below would be others than those of a single key
-            return jax.vmap(lambda key: jax.random.bits(key, (n,), jnp.uint32))(keys), True
-        count = jax.lax.broadcasted_iota(jnp.uint32, shape, 0)
-        first, second = (jnp.broadcast_to(data[:, i], shape) for i in range(2))
-        one, other = threefry2x32_p.bind(first, second, jnp.zeros(shape, jnp.uint32), count)  # type: ignore[no-untyped-call]
-        return (one ^ other).T, True
-
-    return words
-
-
 def halves(key: Array, shape: tuple[int, ...]) -> Array:
     """Words of 16 random bits.
 
@@ -81,9 +54,20 @@ def halves(key: Array, shape: tuple[int, ...]) -> Array:
     Returns:
         u32, each in [0, 65536).
     """
-    n_words = shape[-1] // 2
-    words = _words(n_words)(key) if len(shape) == 1 else jax.random.bits(key, (*shape[:-1], n_words), jnp.uint32)
+    if len(shape) == 1 and shape[0] > 0:
+        return jnp.stack(each_half(key, shape[0]))
+    words = jax.random.bits(key, (*shape[:-1], shape[-1] // 2), jnp.uint32)
     return jnp.concatenate([words >> HALF_BITS, words & (HALF_ONE - 1)], axis=-1)
+
+
+def each_half(key: Array, n: int) -> list[Array]:
+    """The n entries of `halves(key, (n,))`, [] u32 each; `key` is consumed."""
+    return halves_of(threefry.words(key, n // 2))
+
+
+def halves_of(words: list[Array]) -> list[Array]:
+    """The high halves of u32 words, then the low ones."""
+    return [word >> HALF_BITS for word in words] + [word & (HALF_ONE - 1) for word in words]
 
 
 def threshold(probability: float) -> int:

@@ -14,15 +14,13 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
-from . import draws
+from . import draws, threefry
 from .arithmetic import ARRAYS
 from .contract import IntegerWorld, Outcome, World
 
 Array = jax.Array
 
 KEY_WORDS = 2
-GENERATOR = "threefry2x32"
-"""Of all random numbers, whatever `jax_default_prng_impl` says: episodes of a seed are the same everywhere."""
 
 
 class Episode(NamedTuple):
@@ -38,14 +36,14 @@ def key_data_of(generator: np.random.Generator) -> NDArray[np.uint32]:
 
 
 def key_of(key_data: Array) -> Array:
-    """[] key of [KEY_WORDS] u32 key data."""
-    key: Array = jax.random.wrap_key_data(key_data, impl=GENERATOR)
+    """[] key of [KEY_WORDS] u32 key data, of one generator whatever JAX is set to: a seed is one episode."""
+    key: Array = jax.random.wrap_key_data(key_data, impl=threefry.GENERATOR)
     return key
 
 
 def keys(key: Array) -> tuple[Array, Array, Array]:
     """Keys of the next call, of the dynamics and of the observation of this one; `key` is consumed."""
-    next_key, dynamics_key, observe_key = jax.random.split(key, 3)
+    next_key, dynamics_key, observe_key = threefry.split(key, 3)
     return next_key, dynamics_key, observe_key
 
 
@@ -67,36 +65,44 @@ class Draw(NamedTuple):
 def draw(world: IntegerWorld, key: Array) -> Draw:
     """Everything that a call draws; `key` is consumed.
 
-    A block of Threefry gives two words, of which `draws.halves` keeps one: a step would spend three times the blocks
-    and twice the compiled loops. So the next key is the first block, and every other is four halves; a world that
-    `draws_apart` keeps the three keys of `keys`.
+    A block of Threefry gives two words, of which `draws.halves` keeps one: a step would spend twice the blocks. So the
+    next key is the first block, and every other is four halves; a world that `draws_apart` keeps the three keys of
+    `keys`.
     """
+    next_key, step_halves, observe_halves = _each_half(world, key)
+    return Draw(next_key, _stacked(step_halves), _stacked(observe_halves))
+
+
+def _each_half(world: IntegerWorld, key: Array) -> tuple[Array, list[Array], list[Array]]:
+    """`draw`, with [] u32 for each half: compiled code handles many small parts better than an array of few."""
+    n_step, n_observe = world.n_step_halves, world.n_observe_halves
     if world.draws_apart:
         next_key, step_key, observe_key = keys(key)
-        return Draw(
-            next_key,
-            step=draws.halves(step_key, (world.n_step_halves,)),
-            observe=draws.halves(observe_key, (world.n_observe_halves,)),
-        )
-    n = world.n_step_halves + world.n_observe_halves
-    blocks = jax.random.key_data(jax.random.split(key, 1 - (-n // 4)))
-    words = blocks[1:].ravel()
-    halves = jnp.concatenate([words >> draws.HALF_BITS, words & (draws.HALF_ONE - 1)])
-    return Draw(key_of(blocks[0]), halves[: world.n_step_halves], halves[world.n_step_halves : n])
+        return next_key, draws.each_half(step_key, n_step), draws.each_half(observe_key, n_observe)
+    n = n_step + n_observe
+    first, *others = threefry.split_data(key, 1 - (-n // 4))
+    halves = draws.halves_of([word for block in others for word in block])
+    return key_of(jnp.stack(first)), halves[:n_step], halves[n_step:n]
+
+
+def _stacked(halves: list[Array]) -> Array:
+    return jnp.stack(halves) if halves else jnp.zeros(0, jnp.uint32)
 
 
 def step(world: World, episode: Episode, action: Array, params: Any) -> tuple[Episode, Outcome, dict[str, Array]]:
     """One decision: the episode after it, what it brought, and the next observation; `episode` is consumed."""
     if isinstance(world, IntegerWorld):
-        drawn = draw(world, episode.key)
-        step_halves: Any = drawn.step.astype(jnp.int32)
-        observe_halves: Any = drawn.observe.astype(jnp.int32)
-        state, outcome = world.advance(episode.state, action, step_halves, params, ARRAYS)
-        shown = world.show(state, observe_halves, params, ARRAYS)
+        next_key, step_halves, observe_halves = _each_half(world, episode.key)
+        state, outcome = world.advance(episode.state, action, _signed(step_halves), params, ARRAYS)
+        shown = world.show(state, _signed(observe_halves), params, ARRAYS)
         for field in world.schema.fields:
             if not field.is_category:
                 shown[field.name] = jnp.ravel(shown[field.name])  # [1], as `observe` has it
-        return Episode(drawn.next_key, state), outcome, shown
+        return Episode(next_key, state), outcome, shown
     next_key, step_key, observe_key = keys(episode.key)
     state, outcome = world.step(episode.state, action, step_key, params)
     return Episode(next_key, state), outcome, world.observe(state, observe_key, params)
+
+
+def _signed(halves: list[Array]) -> list[Array]:
+    return [half.astype(jnp.int32) for half in halves]
