@@ -45,7 +45,8 @@ class PendingOutcomes(NamedTuple):
     `full` repeats what `calendar` says, so that arrays find a free step without looking at every row.
     """
 
-    calendar: Any  # [N_ROWS] i32, decisions listed in a step: AGE_BITS of age then a slot, oldest first; 0 = none
+    calendar: Any  # [N_ROWS] i32, decisions listed in a step: AGE_BITS of age then a slot, oldest first; 0 = none. The
+    # row of a step that is over is emptied in the next one.
     values: Any  # [N_ROWS] i32, outcome of the decision made in a step, money units of the world
     full: tuple[Value, ...]  # N_WORDS x [] i32, a bit a row: all slots are taken
 
@@ -118,37 +119,40 @@ def settle(
 
 
 def _book_arrays(pending: PendingOutcomes, decision: Decision) -> tuple[PendingOutcomes, Array, Array, Array]:
-    """Read the row of this step, and write the decision into the first free slot.
+    """Write the decision into the first free slot, and read the row of this step.
+
+    Whatever is read of an array either goes into the next write to it or follows the last: otherwise the compiler would
+    copy the arrays of all environments at every step. That is why the row of a step is emptied in the next one.
 
     Returns:
         What is still pending; [FEEDBACK_SLOTS] i32 decisions, NO_DECISION in empty slots; [FEEDBACK_SLOTS] i32 their
         outcomes in money units, 0 in empty slots; [] i32 their sum.
     """
     take = ARRAYS.take
-    row = decision.step & ROW_MASK
-    word = take(pending.calendar, row)
-    ages = [(word >> AGE_BITS * slot) & AGE_MASK for slot in range(FEEDBACK_SLOTS)]
-    values = [jnp.where(age > 0, take(pending.values, (decision.step - age) & ROW_MASK), 0) for age in ages]
-    decisions = [jnp.where(age > 0, decision.step - age, NO_DECISION) for age in ages]
-
+    step, is_pending = decision.step, decision.is_pending
+    row = step & ROW_MASK
     full = tuple(bits.astype(jnp.uint32) for bits in pending.full)
-    wait = decision.delay + _steps_to_free(full, decision.step + decision.delay)
-    listing_row = (decision.step + wait) & ROW_MASK
-    booked = take(pending.calendar, listing_row)
+    wait = decision.delay + _steps_to_free(full, step + decision.delay)
+    listing_row = (step + wait) & ROW_MASK
+    calendar = pending.calendar.at[(step - 1) & ROW_MASK].set(0, mode="promise_in_bounds")
+    booked = take(calendar, listing_row)
     n_taken = sum(((booked >> AGE_BITS * slot) > 0).astype(jnp.int32) for slot in range(FEEDBACK_SLOTS))
-    entry = jnp.where(decision.is_pending, wait << (AGE_BITS * n_taken), 0)
-    fills = decision.is_pending & (n_taken == FEEDBACK_SLOTS - 1)
-    calendar = pending.calendar.at[row].set(0, mode="promise_in_bounds")
-    waiting = PendingOutcomes(
-        calendar=calendar.at[listing_row].set(booked | entry, mode="promise_in_bounds"),
-        values=pending.values.at[row].set(decision.delayed, mode="promise_in_bounds"),
-        full=tuple(
-            ((bits & ~_bit_of(row, number, row >= 0)) | _bit_of(listing_row, number, fills)).astype(jnp.int32)
-            for number, bits in enumerate(full)
-        ),
+    entry = jnp.where(is_pending, wait << (AGE_BITS * n_taken), 0)
+    calendar = calendar.at[listing_row].set(booked | entry, mode="promise_in_bounds")
+    values = pending.values.at[row].set(decision.delayed, mode="promise_in_bounds")
+
+    word = take(calendar, row)
+    ages = [(word >> AGE_BITS * slot) & AGE_MASK for slot in range(FEEDBACK_SLOTS)]
+    decisions = [jnp.where(age > 0, step - age, NO_DECISION) for age in ages]
+    arrived = [jnp.where(age > 0, take(values, (step - age) & ROW_MASK), 0) for age in ages]
+    total: Array = sum(arrived[1:], arrived[0])
+    fills = is_pending & (take(calendar, listing_row) >= FULL_FROM)
+    full = tuple(
+        (bits & ~_bit_of(row, number, row >= 0)) | _bit_of(listing_row, number, fills)
+        for number, bits in enumerate(full)
     )
-    total: Array = sum(values[1:], values[0])
-    return waiting, ARRAYS.stack(decisions), ARRAYS.stack(values), total
+    waiting = PendingOutcomes(calendar, values, tuple(bits.astype(jnp.int32) for bits in full))
+    return waiting, ARRAYS.stack(decisions), ARRAYS.stack(arrived), total
 
 
 def _bit_of(row: Array, number: int, condition: Array) -> Array:
@@ -196,7 +200,7 @@ def _book_integers(pending: PendingOutcomes, decision: Decision) -> tuple[Pendin
             slot += 1
         if slot == FEEDBACK_SLOTS:
             full = _with_bit(full, row, False)
-        calendar[row] = 0
+    calendar[(step - 1) & ROW_MASK] = 0
     values[row] = decision.delayed
     if decision.is_pending:
         wait = decision.delay

@@ -1,3 +1,5 @@
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,3 +123,38 @@ def test_integers_settle_as_arrays_do(decisions, is_stream):
         assert outcome == jax.tree.map(lambda leaf, step=step: leaf[step].tolist(), expected)
         at_most = max(at_most, sum(decision != NO_DECISION for decision in outcome.feedback_id))
     assert at_most == pending.FEEDBACK_SLOTS or is_pending.mean() < 0.5
+
+
+def settle_all(waiting, decisions):
+    """One step of every run."""
+    return jax.vmap(
+        lambda waiting, decision: pending.settle(
+            waiting,
+            decision,
+            is_stream=jnp.asarray(True),
+            unit=10,
+            boundary=jnp.asarray(True),
+            signals={},
+        )
+    )(waiting, decisions)
+
+
+def test_no_step_copies_the_arrays_of_all_runs():
+    n_steps, n_runs = 8, 64
+    waiting = jax.tree.map(lambda leaf: jnp.stack([leaf] * n_runs), pending.nothing_pending())
+    shape = n_steps, n_runs
+    integers, delays = jnp.ones(shape, jnp.int32), jnp.full(shape, pending.MIN_DELAY, jnp.int32)
+    decisions = pending.Decision(
+        step=jnp.broadcast_to(jnp.arange(n_steps, dtype=jnp.int32)[:, None], shape),
+        immediate=integers,
+        delayed=integers,
+        is_pending=jnp.ones(shape, bool),
+        delay=delays,
+    )
+    run = jax.jit(lambda waiting, decisions: jax.lax.scan(settle_all, waiting, decisions))
+    text = run.lower(waiting, decisions).compile().as_text()
+    parts = {part.split(" ", 1)[0]: part for part in re.split(r"\n\n", text)}
+    bodies = [parts[name] for name in re.findall(r"body=(%[\w.-]+)", text)]
+    rows = f"s32[{n_runs},{pending.N_ROWS}]"
+    assert any(rows in body for body in bodies)  # the loop is found
+    assert not any(re.search(re.escape(rows) + r"\S* copy\(", body) for body in bodies)
