@@ -59,7 +59,7 @@ def share_and_reach(edges: EdgeList, sources: list[int], rule: SpreadRule) -> tu
     return float(is_active.mean()), int(distance[is_active].max())
 
 
-@pytest.mark.parametrize("n", SEEDS)
+@pytest.mark.parametrize("n", [1_000, 10_000, pytest.param(100_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("family", FAMILIES)
 def test_recall_neither_floods_nor_dies_out(family, n):
     for seed in SEEDS[n]:
