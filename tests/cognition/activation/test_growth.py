@@ -9,6 +9,7 @@ from habitus.cognition.activation.reference import spread_reference
 from habitus.cognition.activation.rule import SpreadRule
 from habitus.cognition.activation.spectrum import spectral_radius
 from habitus.cognition.graph.edge_list import EdgeList
+from habitus.cognition.graph.memory_graph import MemoryGraph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -162,15 +163,13 @@ def test_spreadr_makes_nothing_out_of_nothing():
     assert named.spreadr(0.4).growth(edges) == pytest.approx(1.0, rel=1e-9)
 
 
-class Memory:
-    """What has edges."""
-
-    def edges(self):
-        return EdgeList(2, np.array([0, 1]), np.array([1, 0]), np.array([0.8, 0.8]))
-
-
-def test_whatever_has_edges_has_a_growth():
-    assert named.literal().growth(Memory()) == named.literal().growth(Memory().edges())
+def test_a_memory_has_the_growth_of_its_edges_now():
+    graph = MemoryGraph.from_edges(EdgeList(3, np.array([0, 1]), np.array([1, 0]), np.array([0.8, 0.8])))
+    assert named.literal().growth(graph) == pytest.approx(1.46, abs=1e-6)
+    graph.set_edges([0], [1], [0.4])
+    assert named.literal().growth(graph) == pytest.approx(0.9 + 0.7 * 0.32**0.5, abs=1e-6)
+    graph.delete_edges([0], [1])
+    assert named.literal().growth(graph) == pytest.approx(0.9, abs=1e-12)
 
 
 @pytest.mark.parametrize("wrong", [[(0, 1)], None, {0: [1]}])

@@ -15,6 +15,7 @@ from habitus.cognition.activation.rule import SpreadRule
 from habitus.cognition.activation.sources import Sources
 from habitus.cognition.activation.spreading import spread
 from habitus.cognition.graph.edge_list import EdgeList
+from habitus.cognition.graph.memory_graph import MemoryGraph
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
@@ -195,6 +196,22 @@ def test_what_is_deleted_leaves_no_trace(kernel, seed):
     found = run(kernel, without, sources, rule)
     assert found[gone] == 0
     close(kernel, found[name], run(kernel, never, {int(place[n]): value for n, value in sources.items()}, rule))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_edges_deleted_from_a_memory_leave_no_trace(seed):
+    rng = np.random.default_rng(seed)
+    edges, rule = memory(rng), named.recall()
+    graph = MemoryGraph.from_edges(edges)
+    gone = rng.random(edges.n_edges) < 0.4
+    graph.delete_edges(edges.source[gone], edges.target[gone], edges.relation[gone])
+    columns = {name: getattr(edges, name)[~gone] for name in ("source", "target", "strength", "relation")}
+    sources = sources_of(rng)
+    never = spread_reference(dataclasses.replace(edges, **columns), sources, rule).activation
+    np.testing.assert_allclose(spread_reference(graph.edges(), sources, rule).activation, never, atol=1e-6)
+    graph.add_edges(edges.source[gone], edges.target[gone], edges.strength[gone], edges.relation[gone])
+    again = spread_reference(graph.edges(), sources, rule).activation
+    np.testing.assert_allclose(again, spread_reference(edges, sources, rule).activation, atol=1e-6)
 
 
 @law()
