@@ -77,14 +77,15 @@ def write_edges(arrays: GraphArrays, batch: EdgeBatch, *, mode: Mode) -> tuple[G
     def quick(number: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
         return _write_in_row(number, carry, batch, mode)
 
-    start = (arrays.rows, arrays.out_degree, arrays.out_strength, waiting, zero, zero, zero)
-    rows, out_degree, out_strength, waiting, n_waiting, made, removed = lax.fori_loop(
-        jnp.int32(0), batch.n, quick, start
-    )
+    stores = (arrays.rows, arrays.out_degree, arrays.out_strength)
+    start = (*stores, *_read(stores, batch.source[0]), waiting, zero, zero, zero)
+    rows, out_degree, out_strength, *_, waiting, n_waiting, made, removed = lax.fori_loop(zero, batch.n, quick, start)
     arrays = arrays._replace(rows=rows, out_degree=out_degree, out_strength=out_strength)
 
+    once = jnp.minimum(n_waiting, 1)
+
     def slow(place: Array, carry: tuple[GraphArrays, Written]) -> tuple[GraphArrays, Written]:
-        return _write_anywhere(spill.value_at(waiting, place), *carry, batch, mode)
+        return _write_anywhere(spill.value_at(waiting, place), once, *carry, batch, mode)
 
     counts = jnp.stack([made, removed, zero, zero])
     written = Written(jnp.zeros(n_edges, bool), counts)
@@ -107,14 +108,16 @@ def _wanted(old: Array, strength: Array, mode: Mode) -> Array:
 
 
 def _write_in_row(number: Array, carry: tuple[Array, ...], batch: EdgeBatch, mode: Mode) -> tuple[Array, ...]:
-    """One edge of a node that has all its edges in its row; others are put on the list."""
-    rows, out_degree, out_strength, waiting, n_waiting, made, removed = carry
+    """One edge of a node that has all its edges in its row; others are put on the list.
+
+    What an edge needs was read in the turn before, after that turn's write: a value that was carried is read once, where
+    the compiler would repeat a read of the arrays for each of its uses, and copy them to have it before the write.
+    """
+    rows, out_degree, out_strength, line, marked, before, waiting, n_waiting, made, removed = carry
     width = rows.shape[1] // 2
     lane = spill.lanes(width)
     node, key, strength = (spill.value_at(column, number) for column in batch[:3])
-    line = spill.line_at(rows, node)
     keys, strengths = keys_of(line), strengths_of(line)
-    marked = spill.value_at(out_degree, node)
     degree = marked & _DEGREE
     is_it = keys == key
     is_there = jnp.any(is_it)
@@ -131,12 +134,16 @@ def _write_in_row(number: Array, carry: tuple[Array, ...], batch: EdgeBatch, mod
     keys_after = jnp.where(here, key, jnp.where(filled, spill.chosen(is_last, keys), keys))
     after = jnp.where(here, wanted, jnp.where(filled, spill.chosen(is_last, strengths), strengths))
     keys_after, after = jnp.where(emptied, EMPTY, keys_after), jnp.where(emptied, 0.0, after)
-    total = jnp.where(waits, spill.value_at(out_strength, node), jnp.sum(jnp.abs(after)))
+    total = jnp.where(waits, before, jnp.sum(jnp.abs(after)))
     makes, removes, waits = (flag.astype(jnp.int32) for flag in (makes, removes, waits))
-    return (
+    stores = (
         spill.with_line(rows, node, packed_rows(keys_after, after)),
         spill.with_value(out_degree, node, (degree + makes - removes) | (waits * _WAITS)),
         spill.with_value(out_strength, node, total),
+    )
+    return (
+        *stores,
+        *_read(stores, spill.value_at(batch.source, jnp.minimum(number + 1, batch.source.shape[0] - 1))),
         spill.with_value(waiting, n_waiting, number),
         n_waiting + waits,
         made + makes,
@@ -144,19 +151,27 @@ def _write_in_row(number: Array, carry: tuple[Array, ...], batch: EdgeBatch, mod
     )
 
 
+def _read(stores: tuple[Array, Array, Array], node: Array) -> tuple[Array, Array, Array]:
+    rows, out_degree, out_strength = stores
+    return spill.line_at(rows, node), spill.value_at(out_degree, node), spill.value_at(out_strength, node)
+
+
 def _write_anywhere(
-    number: Array, arrays: GraphArrays, written: Written, batch: EdgeBatch, mode: Mode
+    number: Array, once: Array, arrays: GraphArrays, written: Written, batch: EdgeBatch, mode: Mode
 ) -> tuple[GraphArrays, Written]:
     """One edge of any node. The row keeps the node's strongest edges."""
     width = arrays.width
     lane = spill.lanes(width)
     node, key, strength = (spill.value_at(column, number) for column in batch[:3])
-    line = spill.line_at(arrays.rows, node)
+
+    def read() -> tuple[Array, ...]:
+        stores = (arrays.rows, arrays.out_degree, arrays.out_strength)
+        return *_read(stores, node), spill.value_at(arrays.spill, node)
+
+    line, marked, before, first = spill.settled(once, read)
     keys, strengths = keys_of(line), strengths_of(line)
     sizes = jnp.abs(strengths)
-    marked = spill.value_at(arrays.out_degree, node)
     degree = marked & _DEGREE
-    first = spill.value_at(arrays.spill, node)
     beyond = jnp.maximum(degree - width, 0)
     pool, scan = spill.scanned(arrays.pool, first, beyond, key)
 
@@ -186,8 +201,12 @@ def _write_anywhere(
     weakest_lane = jnp.min(jnp.where((sizes == weakest) & (keys != EMPTY), lane, width - 1))
     is_weakest = lane == weakest_lane
     has_room, spilled = degree < width, beyond > 0
-    best_key, best = spill.edge_at(pool, first, jnp.maximum(scan.strongest_slot, 0))
-    last_key, last = spill.edge_at(pool, first, jnp.maximum(beyond - 1, 0))
+
+    def read_pool() -> tuple[Array, ...]:
+        strongest = spill.edge_at(pool, first, jnp.maximum(scan.strongest_slot, 0))
+        return *strongest, *spill.edge_at(pool, first, jnp.maximum(beyond - 1, 0))
+
+    best_key, best, last_key, last = spill.settled(once, read_pool)
     is_last = lane == degree - 1
 
     # what goes into the row, and where
@@ -217,7 +236,7 @@ def _write_anywhere(
     degree_after = degree + made - gone
     now_spilled = degree_after > width
     others = jnp.sum(jnp.where(is_it, 0.0, sizes)) + scan.total
-    total = jnp.where(refused, spill.value_at(arrays.out_strength, node), others + size)
+    total = jnp.where(refused, before, others + size)
     change = now_spilled.astype(jnp.int32) - spilled.astype(jnp.int32)
     arrays = arrays._replace(
         rows=spill.with_line(arrays.rows, node, packed_rows(keys_after, after)),

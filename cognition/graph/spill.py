@@ -6,6 +6,7 @@ compiler can work in place. `first` is the node's first pool row; a slot counts 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -55,6 +56,17 @@ def value_at(column: Array, index: Array) -> Array:
 def with_value(column: Array, index: Array, value: Array) -> Array:
     """The column with `value` as entry `index`."""
     return lax.dynamic_update_slice(column, value[None].astype(column.dtype), (index,))
+
+
+def settled(once: Array, read: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
+    """What `read` reads from arrays that are written afterwards, read once and before.
+
+    The compiler repeats a read for each of its uses, and copies the whole array to have it before the write. What comes
+    out of a loop it cannot repeat, and a loop of `once` turns, [] i32, 1 and not known to the compiler, it cannot dissolve.
+    """
+    shapes = jax.eval_shape(read)
+    start = tuple(jnp.zeros(shape.shape, shape.dtype) for shape in shapes)
+    return lax.fori_loop(jnp.int32(0), once, lambda _, __: read(), start)
 
 
 def lanes(width: int) -> Array:
@@ -154,5 +166,5 @@ def empty_line(width: int) -> Array:
 def segment(n_edges: Array, width: int) -> Array:
     """Rows that a node with so many edges in the pool owns: a power of two, 0 without edges."""
     n_rows = (n_edges + width - 1) // width
-    power = jnp.ones_like(n_rows) << (32 - lax.clz(jnp.maximum(n_rows - 1, 0)))
+    power: Array = jnp.ones_like(n_rows) << (32 - lax.clz(jnp.maximum(n_rows - 1, 0)))
     return jnp.where(n_rows > 0, power, 0)
