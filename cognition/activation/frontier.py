@@ -7,17 +7,18 @@ whatever does not fit is counted in `Activation.dropped`.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from ..graph.layout import GraphArrays
-from .frontier_edges import edges_of, let_through, targets
-from .frontier_state import IN_BOUNDS, Counts, Here, Scratch, new_scratch, opened, reach
+from .frontier_flows import flows_of
+from .frontier_rounds import Size, begin, spread_looped, spread_unrolled
+from .frontier_state import Scratch, new_scratch, opened
 from .frontier_top import top_of
 from .result import Activation, Dropped
-from .rule import RuleCode, RuleParams, capped, settled, transmitted
+from .rule import RuleCode, RuleParams
 
 Array = jax.Array
 
@@ -37,9 +38,9 @@ class Limits(NamedTuple):
             rounds hold whatever they reach.
     """
 
-    active: tuple[int, ...] = (8, 64, 256)
-    pool: tuple[int, ...] = (64, 256, 1024)
-    touched: int = 8192
+    active: tuple[int, ...] = (8, 32, 64)
+    pool: tuple[int, ...] = (16, 64, 128)
+    touched: int = 4096
 
     def active_in(self, number: int, n_sources: int) -> int:
         """Nodes that may transmit in a round, 1 for the first."""
@@ -58,44 +59,6 @@ def supports(code: RuleCode) -> str | None:
     if code.dangling:
         return "dangling=True needs the activation of all nodes without out-edges"
     return None
-
-
-class Sending(NamedTuple):
-    """Nodes that transmit in a round. F places.
-
-    Attributes:
-        place: [F] i32.
-        node: [F] i32, N for nobody.
-        x: [F] f32, what they transmit, 0 for nobody.
-        n_dropped: [] i32, nodes that would transmit and found no place.
-    """
-
-    place: Array
-    node: Array
-    x: Array
-    n_dropped: Array
-
-
-class Query(NamedTuple):
-    """What stays the same in all rounds of a query.
-
-    Attributes:
-        source: [S] i32, places of the sources.
-        value: [S] f32.
-        when: [S] i32, rounds after which they are injected; None = all before the first.
-    """
-
-    source: Array
-    value: Array
-    when: Array | None
-
-
-class Course(NamedTuple):
-    """A query under way."""
-
-    scratch: Scratch
-    here: Here
-    counts: Counts
 
 
 def frontier_spread(
@@ -135,155 +98,61 @@ def frontier_spread(
     """
     if (refused := supports(code)) is not None:
         raise ValueError(f"`code` must be of a rule that a frontier can follow, but {refused}; use a full sweep.")
-    if evidence:
-        raise NotImplementedError
-    nobody = arrays.capacity
     n_sources = nodes.shape[0]
-    scratch = opened(scratch, n_sources + _n_slots(arrays.width, code.rounds, limits, n_sources, hubs))
-    is_source = nodes >= 0
-    reached = reach(scratch, 0, nodes, is_source)
-    values = jnp.where(is_source, values, 0.0)
-    query = Query(reached.place, values, rounds)
-    held = _injected(query, jnp.zeros(n_sources, jnp.float32), 0)
-    empty = Here(*(jnp.zeros(0, kind) for kind in (jnp.int32, *(jnp.float32,) * 4, jnp.int32, jnp.float32)))
-    here = _joined(arrays, empty, jnp.where(reached.is_first, nodes, nobody), code, params)
-    activation, raw = capped(held, code, params)
-    keeps_held = code.sources == "held" or code.restarts
-    here = here._replace(activation=activation, raw=raw, held=held if keeps_held else jnp.float32(0.0))
-    none = jnp.int32(0)
-    course = Course(reached.scratch, here, Counts(none, none, none))
-    before = activation
-    for number in range(1, code.rounds + 1):
-        before = course.here.activation
-        n_active = limits.active_in(number, n_sources)
-        course = _round(arrays, course, query, number, code, params, n_active, limits.pool_in(number) if hubs else 0)
+    plan = _planned(arrays.width, code, limits, n_sources, hubs)
+    course, query = begin(
+        arrays, opened(scratch, plan.n_places), nodes, values, rounds, plan.n_places, code, params, evidence > 0
+    )
+    if plan.is_loop:
+        course, made = spread_looped(arrays, course, query, n_sources, plan.sizes[0], limits.touched, code, params)
+    else:
+        course, made = spread_unrolled(arrays, course, query, n_sources, plan.sizes, code, params)
     here = course.here
-    change = jnp.max(jnp.abs(here.activation - jnp.pad(before, (0, here.node.shape[0] - before.shape[0]))))
     is_active = (here.activation >= params.threshold) & (here.activation > 0)
     best = top_of(here.raw, here.node, is_active, top)
+    flows, history, n_flows = None, None, jnp.int32(0)
+    if evidence:
+        flows, n_flows = flows_of(arrays, course, plan.all_rounds, code, params, evidence)
+        assert course.record is not None  # asked for in `begin`
+        history = jnp.where(best.node >= 0, course.record.activation[:, best.place], 0.0)
     activation = Activation(
         nodes=best.node,
         values=jnp.minimum(best.raw, params.cap) if code.is_capped else best.raw,
         raw=best.raw,
         n_active=jnp.sum(is_active, dtype=jnp.int32),
-        rounds=jnp.int32(code.rounds),
-        change=change,
-        dropped=Dropped(*course.counts, flows=none),
+        rounds=made,
+        change=course.change,
+        dropped=Dropped(*course.counts, flows=n_flows),
+        flows=flows,
+        history=history,
     )
-    return activation, Scratch(course.scratch.place, course.scratch.start + here.node.shape[0])
+    return activation, Scratch(course.scratch.place, course.scratch.start + plan.n_places)
 
 
-def _n_slots(width: int, n_rounds: int, limits: Limits, n_sources: int, hubs: bool) -> int:
-    rows = sum(
-        limits.active_in(number, n_sources) + (limits.pool_in(number) if hubs else 0)
-        for number in range(1, n_rounds + 1)
-    )
-    return rows * width
+class _Plan(NamedTuple):
+    """Sizes of a query: its rounds, one for all in a loop; its places; and of the union of all rounds."""
+
+    is_loop: bool
+    sizes: list[Size]
+    n_places: int
+    all_rounds: Size
 
 
-def _round(
-    arrays: GraphArrays,
-    course: Course,
-    query: Query,
-    number: Any,
-    code: RuleCode,
-    params: RuleParams,
-    n_active: int,
-    n_pool: int,
-) -> Course:
-    here, nobody = course.here, arrays.capacity
-    n_here = here.node.shape[0]
-    sending = _sending(here, transmitted(here.activation, code, params), n_active, nobody)
-    is_sending = sending.x > 0
-    edges = edges_of(arrays, sending.node, is_sending, n_pool)
-    target, is_used = targets(edges, is_sending, nobody)
-    reached = reach(course.scratch, n_here, target, is_used)
-    retention = here.retention.at[sending.place].get(mode=IN_BOUNDS) if here.retention.ndim else here.retention
-    through = let_through(arrays, sending.node, retention, edges, code, params)
-    amount = through * sending.x.at[edges.owner].get(mode=IN_BOUNDS)[:, None]
-    here = _joined(arrays, here, jnp.where(reached.is_first, target, nobody), code, params)
-    n_now = here.node.shape[0]
-    inflow = jnp.zeros(n_now, jnp.float32)
-    inflow = inflow.at[reached.place].add(jnp.where(is_used, amount.reshape(-1), 0.0), mode=IN_BOUNDS)
-    if code.conjunctions:
-        inflow = _gated(here, inflow, reached.place, is_used & (edges.strength > 0).reshape(-1))
-    raw = settled(here.activation, inflow, here.held, here.retention, here.base, code, params)
-    if query.when is not None:
-        added = _injected(query, jnp.zeros(n_now, jnp.float32), number)
-        raw = raw + added
-        here = here._replace(held=here.held + added if here.held.ndim else here.held)
-    activation, raw = capped(raw, code, params)
-    counts = Counts(
-        course.counts.active + sending.n_dropped, course.counts.touched, course.counts.edges + edges.n_left_out
-    )
-    return Course(reached.scratch, here._replace(activation=activation, raw=raw), counts)
-
-
-def _injected(query: Query, zeros: Array, number: Any) -> Array:
-    now = query.value if query.when is None else jnp.where(query.when == number, query.value, 0.0)
-    return zeros.at[query.source].add(now, mode=IN_BOUNDS)
-
-
-def _sending(here: Here, x: Array, n_active: int, nobody: int) -> Sending:
-    n_here = x.shape[0]
-    if n_active >= n_here:
-        return Sending(jnp.arange(n_here, dtype=jnp.int32), here.node, x, jnp.int32(0))
-    rank = jnp.cumsum(x > 0, dtype=jnp.int32)
-    n_all = rank[-1]
-
-    def first() -> Array:
-        slot = jnp.where((x > 0) & (rank <= n_active), rank - 1, n_active)
-        listed = jnp.full(n_active + 1, n_here, jnp.int32)
-        return listed.at[slot].set(jnp.arange(n_here, dtype=jnp.int32), mode=IN_BOUNDS)[:n_active]
-
-    def strongest() -> Array:
-        return jax.lax.top_k(x, n_active)[1].astype(jnp.int32)
-
-    place = jax.lax.cond(n_all > n_active, strongest, first)
-    is_there = place < n_here
-    place = jnp.minimum(place, n_here - 1)
-    node = jnp.where(is_there, here.node.at[place].get(mode=IN_BOUNDS), nobody)
-    sent = jnp.where(is_there, x.at[place].get(mode=IN_BOUNDS), 0.0)
-    return Sending(place, node, sent, jnp.maximum(n_all - n_active, 0))
-
-
-def _joined(arrays: GraphArrays, here: Here, nodes: Array, code: RuleCode, params: RuleParams) -> Here:
-    """The reached nodes with further places, [E], for new nodes; N for nobody."""
-
-    def longer(values: Array, more: Array) -> Array:
-        return jnp.concatenate([values, more])
-
-    n_new = nodes.shape[0]
-    base, need, retention = jnp.float32(1.0), jnp.int32(0), jnp.asarray(params.retention, jnp.float32)
-    if code.uses_base:
-        base = longer(here.base, arrays.base.at[nodes].get(mode=IN_BOUNDS))
-    if code.conjunctions:
-        need = longer(here.need, arrays.need.at[nodes].get(mode=IN_BOUNDS))
-    if retention.ndim or code.spends:
-        own = retention.at[nodes].get(mode="clip") if retention.ndim else jnp.broadcast_to(retention, (n_new,))
-        if code.spends:  # who has no out-edge can spend nothing
-            own = jnp.where(arrays.out_degree.at[nodes].get(mode=IN_BOUNDS) == 0, 1.0, own)
-        retention = longer(here.retention, own)
-    zeros = jnp.zeros(n_new, jnp.float32)
-    return Here(
-        node=longer(here.node, nodes),
-        activation=longer(here.activation, zeros),
-        raw=longer(here.raw, zeros),
-        held=longer(here.held, zeros) if here.held.ndim else here.held,
-        base=base,
-        need=need,
-        retention=retention,
-    )
-
-
-def _gated(here: Here, inflow: Array, place: Array, is_exciting: Array) -> Array:
-    """What arrives, 0 for conjunctions that still wait; counted only where there is one."""
-
-    def counted() -> Array:
-        count = jnp.zeros(inflow.shape[0], jnp.int32).at[place].add(is_exciting.astype(jnp.int32), mode=IN_BOUNDS)
-        return jnp.where(count >= here.need, inflow, 0.0)
-
-    return jax.lax.cond(jnp.any(here.need > 0), counted, lambda: inflow)
+def _planned(width: int, code: RuleCode, limits: Limits, n_sources: int, hubs: bool) -> _Plan:
+    is_loop = code.stops or code.rounds > UNROLLED
+    if is_loop:
+        size = Size(max(limits.active[-1], n_sources), limits.pool[-1] if hubs else 0)
+        n_places = limits.touched + size.n_edges(width)
+        n_rows = min(limits.touched, code.rounds * size.n_active)
+        n_pool = min(code.rounds, 4) * size.n_pool  # room for all in all rounds is too much
+        return _Plan(True, [size], n_places, Size(n_rows, n_pool))
+    sizes = [
+        Size(limits.active_in(number, n_sources), limits.pool_in(number) if hubs else 0)
+        for number in range(1, code.rounds + 1)
+    ]
+    n_places = n_sources + sum(size.n_edges(width) for size in sizes)
+    union = Size(sum(size.n_active for size in sizes), sum(size.n_pool for size in sizes))
+    return _Plan(False, sizes, n_places, union)
 
 
 def frontier_many(

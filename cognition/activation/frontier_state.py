@@ -112,3 +112,17 @@ class Counts(NamedTuple):
     active: Any
     touched: Any
     edges: Any
+
+
+class Record(NamedTuple):
+    """What flows are worked out from. R rounds, P places.
+
+    Attributes:
+        sent: [R, P] f32, what each node transmitted in each round.
+        ready: [R, P] bool, which took up what arrived.
+        activation: [R + 1, P] f32, A after each round.
+    """
+
+    sent: Array
+    ready: Array
+    activation: Array

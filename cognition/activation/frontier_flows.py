@@ -1,0 +1,113 @@
+"""Which edges carried most: worked out after the rounds, from what was transmitted in each."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ..graph.layout import GraphArrays, relations_of
+from .frontier_edges import edges_of, let_through, targets
+from .frontier_rounds import Course, Size
+from .frontier_state import IN_BOUNDS, Record
+from .result import NOBODY, Flows
+from .rule import RuleCode, RuleParams
+
+Array = jax.Array
+
+
+class _Carried(NamedTuple):
+    """Edges that carried something. E edges.
+
+    Attributes:
+        source, target: [E] i32, places.
+        through: [E] f32, m C; 0 where there is no edge.
+        key: [E] i32.
+    """
+
+    source: Array
+    target: Array
+    through: Array
+    key: Array
+
+
+def flows_of(
+    arrays: GraphArrays, course: Course, size: Size, code: RuleCode, params: RuleParams, n_flows: int
+) -> tuple[Flows, Array]:
+    """The strongest flows of a query, and how many edges had one and are not listed.
+
+    Args:
+        arrays: the graph.
+        course: after its last round.
+        size: room for all nodes that transmitted in any round, and their pool rows.
+        code: of the rule.
+        params: of the rule.
+        n_flows: how many to list.
+    """
+    record = course.record
+    assert record is not None  # whoever asks for flows has them recorded
+    carried, n_unread = _carried(arrays, course, record, size, code, params)
+
+    def amount(number: Any, edges: _Carried) -> Array:
+        ready = record.ready[number].at[edges.target].get(mode=IN_BOUNDS)
+        sent = record.sent[number].at[edges.source].get(mode=IN_BOUNDS)
+        return jnp.where(ready, sent * edges.through, 0.0)
+
+    total = jax.lax.fori_loop(
+        0,
+        code.rounds,
+        lambda number, total: total + amount(number, carried),
+        jnp.zeros(carried.through.shape[0], jnp.float32),
+    )
+    n_listed = min(n_flows, total.shape[0])
+    strength, which = jax.lax.top_k(jnp.abs(total), n_listed)
+    chosen = _Carried(*(part.at[which].get(mode=IN_BOUNDS) for part in carried))
+    by_round = [jnp.zeros((n_listed, 0), jnp.float32)]
+    if code.rounds:
+        by_round.append(jax.lax.map(lambda number: amount(number, chosen), jnp.arange(code.rounds, dtype=jnp.int32)).T)
+    is_there = strength > 0
+    missing = (0, n_flows - n_listed)
+
+    def listed(values: Array) -> Array:
+        return jnp.pad(jnp.where(is_there, values, NOBODY), missing, constant_values=NOBODY)
+
+    flows = Flows(
+        source=listed(course.here.node.at[chosen.source].get(mode=IN_BOUNDS)),
+        target=listed(course.here.node.at[chosen.target].get(mode=IN_BOUNDS)),
+        relation=listed(relations_of(chosen.key)),
+        amount=jnp.pad(jnp.where(is_there, total.at[which].get(mode=IN_BOUNDS), 0.0), missing),
+        by_round=jnp.pad(jnp.concatenate(by_round, axis=1), (missing, (0, 0))),
+    )
+    n_all = jnp.sum(total != 0, dtype=jnp.int32)
+    return flows, n_all - jnp.sum(is_there, dtype=jnp.int32) + n_unread
+
+
+def _carried(
+    arrays: GraphArrays, course: Course, record: Record, size: Size, code: RuleCode, params: RuleParams
+) -> tuple[_Carried, Array]:
+    here, nobody = course.here, arrays.capacity
+    n_places = here.node.shape[0]
+    has_sent = jnp.max(record.sent, axis=0, initial=0.0) > 0
+    rank = jnp.cumsum(has_sent, dtype=jnp.int32) - 1
+    slot = jnp.where(has_sent & (rank < size.n_active), rank, size.n_active)
+    place = jnp.full(size.n_active + 1, n_places, jnp.int32)
+    place = place.at[slot].set(jnp.arange(n_places, dtype=jnp.int32), mode=IN_BOUNDS)[:-1]
+    is_there = place < n_places
+    place = jnp.minimum(place, n_places - 1)
+    node = jnp.where(is_there, here.node.at[place].get(mode=IN_BOUNDS), nobody)
+    edges = edges_of(arrays, node, is_there, size.n_pool)
+    target, is_used = targets(edges, is_there, nobody)
+    target = course.scratch.place.at[target].get(mode=IN_BOUNDS) - course.scratch.start
+    target = jnp.where(is_used & (target >= 0), target, 0)
+    retention = here.retention.at[place].get(mode=IN_BOUNDS) if here.retention.ndim else here.retention
+    through = let_through(arrays, node, retention, edges, code, params).reshape(-1)
+    base = here.base.at[target].get(mode=IN_BOUNDS) if here.base.ndim else here.base
+    carried = _Carried(
+        source=jnp.repeat(place.at[edges.owner].get(mode=IN_BOUNDS), arrays.width),
+        target=target,
+        through=jnp.where(is_used, through * base, 0.0),
+        key=edges.key.reshape(-1),
+    )
+    # without pool rows the edges there carried nothing
+    return carried, edges.n_left_out if size.n_pool else jnp.int32(0)
