@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 from habitus.cognition.activation import named
-from habitus.cognition.activation.frontier import supports
 from habitus.cognition.activation.reference import spread_reference
 from habitus.cognition.activation.rule import SpreadRule
 from habitus.cognition.activation.sources import Sources
@@ -20,7 +19,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 N = 12  # nodes, with 40 edges; one size, so that a kernel is compiled once for a rule
-KERNELS = ("reference", "dense", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ell", "sweep", "frontier")))
+KERNELS = ("reference", "dense", *(pytest.param(name, marks=pytest.mark.slow) for name in ("ell", "sweep")))
+"""Of `spread`; that a frontier gives the values of the reference is in test_frontier.py and test_published.py."""
 pytestmark = pytest.mark.filterwarnings("ignore::habitus.cognition.activation.rule.GrowthWarning")
 EXACT = {"reference": 1e-12}
 SEEDS = st.integers(0, 2**32 - 1)
@@ -63,8 +63,6 @@ def sources_of(rng: np.random.Generator, n: int = N) -> dict[int, float]:
 
 def run(kernel: str, edges: EdgeList, sources: Any, rule: SpreadRule) -> np.ndarray:
     """Activation of every node after the last round."""
-    if kernel == "frontier" and supports(rule.code) is not None:
-        kernel = "sweep"
     return np.asarray(spread(edges, sources, rule, kernel=kernel, everything=True).everything, np.float64)
 
 
