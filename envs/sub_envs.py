@@ -13,7 +13,7 @@ from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
 from .contract import Solution, World
-from .vector_calls import Calls, Running
+from .vector_calls import Calls
 
 RESET_MASK = "reset_mask"
 
@@ -130,9 +130,9 @@ def solutions_of(world: World, params: Any, n: int) -> tuple[Solution | None, ..
     return tuple(listed)
 
 
-def facts(calls: Calls, running: Running, params: Any, solved: Solution | None) -> Facts:
-    """Measurement of all sub-environments of a call by one solution."""
-    expected, values, audit, regimes = calls.facts(running, params, solved)
+def facts(calls: Calls, state: Any, params: Any, solved: Solution | None) -> Facts:
+    """Measurement of all sub-environments of a call by one solution; leaves of `state` have a leading axis."""
+    expected, values, audit, regimes = calls.facts(state, params, solved)
     wide = {name: np.asarray(part).astype(np.int64) for name, part in audit.items()}
     return (
         np.asarray(expected).astype(np.float64),
@@ -142,8 +142,8 @@ def facts(calls: Calls, running: Running, params: Any, solved: Solution | None) 
     )
 
 
-def facts_by_own(calls: Calls, running: Running, params: Any, solved: Sequence[Solution | None]) -> Facts:
-    """Measurement of each sub-environment by its own solution; `params` have a leading axis.
+def facts_by_own(calls: Calls, state: Any, params: Any, solved: Sequence[Solution | None]) -> Facts:
+    """Measurement of each sub-environment by its own solution; `state` and `params` have a leading axis.
 
     Those that share a solution are measured together: stacked, the tables of many sub-environments would not fit into
     memory. A group is filled up to a power of two, so that few sizes are compiled.
@@ -152,11 +152,11 @@ def facts_by_own(calls: Calls, running: Running, params: Any, solved: Sequence[S
     for i, own in enumerate(solved):
         groups.setdefault(id(own), []).append(i)
     if len(groups) == 1:
-        return facts(calls, running, params, solved[0])
+        return facts(calls, state, params, solved[0])
     parts, order = [], []
     for members in groups.values():
         filled = np.array(members + members[:1] * ((1 << (len(members) - 1).bit_length()) - len(members)))
-        chosen, own_params = jax.tree.map(lambda leaf, filled=filled: leaf[filled], (running, params))
+        chosen, own_params = jax.tree.map(lambda leaf, filled=filled: leaf[filled], (state, params))
         its = facts(calls, chosen, own_params, solved[members[0]])
         size = len(members)
         parts.append(jax.tree.map(lambda part, size=size: part[:size], its))

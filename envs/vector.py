@@ -37,8 +37,10 @@ from .sub_envs import (
     rows_of,
     solutions_of,
 )
-from .vector_calls import Block, Calls, Running, calls, nothing_running, only_of
-from .words import layout
+from .vector_calls import Block, Calls, Running, block_of, calls, nothing_running, only_of
+from .words import label_table, layout
+
+INFO_NAMES = ("decision_id", "feedback_id", "feedback_value", "boundary", "regime", "action_mask")
 
 
 class WorldVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
@@ -46,7 +48,8 @@ class WorldVectorEnv(gymnasium.vector.VectorEnv[Observation, Any, Any]):
 
     For one seed it shows the same bytes as `gymnasium.vector.SyncVectorEnv` over N scalar environments, in every
     autoreset mode: sub-environment i is seeded with seed + i, and its later episodes continue its own stream. The state
-    stays on the device; a step is one compiled call, whatever the number of environments.
+    stays on the device; a step is one compiled call, whatever the number of environments. On a processor the hand-over
+    to a thread is spared by `jax.config.update("jax_cpu_enable_async_dispatch", False)` before JAX does anything.
 
     ## Observations and infos
     `Dict` of arrays, one per field: [N] i64 codes, [N, 1] f32 numbers. Every key of `infos` has a mask `_key` beside
@@ -135,7 +138,9 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         self._indices = range(self.num_envs)
         self._n_actions = len(self.schema.actions)
         self._parts = layout(world)
-        self._labels = [np.array(signal.labels, object) for signal in self.schema.signals]
+        self._labels = [label_table(group, self.schema) for group in self._parts.groups]
+        self._info_names = (*INFO_NAMES, *self._parts.signals)
+        self._mask_names = tuple(f"_{name}" for name in self._info_names)
         self._streams = Streams(self.num_envs)
         self._running: Running | None = None
         self._block: Block | None = None  # what was shown last
@@ -201,10 +206,10 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             )
         before = self._block
         self._running, words = self._calls.step(self._running, chosen, self.params)
-        block = Block(*map(np.asarray, words))
+        block = block_of(words, self._parts, self.num_envs)
         self._steps += 1
         rewards = block.floats[0].astype(np.float64)
-        terminated = block.integers[-1] != 0
+        terminated = block.flags[1] != 0
         truncated = self._steps >= self.horizon
         if resetting is not None:
             self._block = block
@@ -223,7 +228,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
 
     def action_masks(self) -> NDArray[np.bool_]:
         """[N, n_actions] bool: False where an action is impossible now; taken anyway, it only costs its price."""
-        return np.array(self._shown().mask)
+        return self._shown().mask.astype(np.bool_)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """What the attribute or the method `name` of a scalar environment has for each sub-environment.
@@ -296,11 +301,9 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         return self._facts()[3]
 
     def _facts(self) -> Facts:
-        self._shown()
-        assert self._running is not None  # something is shown
         if self.per_env_params:
-            return facts_by_own(self._calls, self._running, self.params, self.solutions)
-        return facts(self._calls, self._running, self.params, self.solution)
+            return facts_by_own(self._calls, self.state, self.params, self.solutions)
+        return facts(self._calls, self.state, self.params, self.solution)
 
     def _shown(self) -> Block:
         if self._block is None:
@@ -322,7 +325,7 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
             key_data[i] = key_data_of(self._streams.generators[i])
         running = nothing_running(self._parts, self.num_envs) if self._running is None else self._running
         self._running, words = self._calls.restart(running, key_data, mask, self.params)
-        fresh = Block(*map(np.asarray, words))
+        fresh = block_of(words, self._parts, self.num_envs)
         self._steps[mask] = 0
         self._ended = self._ended & ~mask
         return fresh if self._block is None or mask.all() else self._block.replaced(fresh, mask)
@@ -348,30 +351,26 @@ empty slots. The scalar environment has the same as a list `feedback` of pairs |
         return block, infos
 
     def _observations(self, block: Block) -> Observation:
-        n_codes, n_numbers = len(self._parts.codes), len(self._parts.numbers)
-        codes = block.integers[1 : 1 + n_codes].astype(np.int64)
-        values: Observation = dict(zip(self._parts.codes, codes, strict=True))
-        if n_numbers:
-            numbers = block.floats[2 : 2 + n_numbers].copy()[:, :, None]
+        values: Observation = dict(zip(self._parts.codes, block.codes[1:].astype(np.int64), strict=True))
+        if self._parts.numbers:
+            numbers = block.floats[2:].copy()[:, :, None]
             values |= zip(self._parts.numbers, numbers, strict=True)
             values = {field.name: values[field.name] for field in self.schema.fields}
         return values
 
     def _infos(self, block: Block) -> Info:
-        signals_from = 1 + len(self._parts.codes)
-        signals = block.integers[signals_from : signals_from + len(self._labels)]
-        infos: Info = {
-            "decision_id": block.integers[0].astype(np.int64),
-            "feedback_id": block.feedback_id.copy(),
-            "feedback_value": block.feedback_value.copy(),
-            "boundary": block.integers[-2] != 0,
-            "regime": block.floats[1].astype(np.float64),
-            "action_mask": block.mask.astype(np.int8),
-        }
-        for signal, labels, codes in zip(self._parts.signals, self._labels, signals, strict=True):
-            infos[signal] = labels[codes]
-        present = np.ones((len(infos), self.num_envs), np.bool_)
-        infos |= {f"_{name}": row for name, row in zip(list(infos), present, strict=True)}
+        values: list[Any] = [
+            block.codes[0].astype(np.int64),
+            block.feedback_id.copy(),
+            block.feedback_value.copy(),
+            block.flags[0] != 0,
+            block.floats[1].astype(np.float64),
+            block.mask.copy(),
+        ]
+        for table, entries in zip(self._labels, block.signals, strict=True):
+            values.extend(table.take(entries, axis=0).T)
+        infos: Info = dict(zip(self._info_names, values, strict=True))
+        infos |= zip(self._mask_names, np.ones((len(values), self.num_envs), np.bool_), strict=True)
         return infos
 
     def _narrate(

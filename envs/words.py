@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -16,9 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import episode
-from .contract import NO_DECISION, Outcome, Solution, World
+from .contract import NO_DECISION, Outcome, Schema, Signal, Solution, World
 
 Array = jax.Array
+
+
+LARGEST_TABLE = 1 << 13  # rows; read at random it stays in the cache of a processor
+
+
+class SignalGroup(NamedTuple):
+    """Signals whose labels are read together: rows of one table cost half of what entries of several do."""
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]  # number of labels of each
 
 
 class Layout(NamedTuple):
@@ -27,6 +37,7 @@ class Layout(NamedTuple):
     codes: tuple[str, ...]  # observed categories, in the order of the schema
     numbers: tuple[str, ...]  # observed numbers, in the order of the schema
     signals: tuple[str, ...]
+    groups: tuple[SignalGroup, ...]  # of the signals, in their order
     audit: tuple[str, ...]
     n_actions: int
     n_slots: int  # of feedback
@@ -47,11 +58,35 @@ def layout(world: World) -> Layout:
         codes=tuple(field.name for field in world.schema.fields if field.is_category),
         numbers=tuple(field.name for field in world.schema.fields if not field.is_category),
         signals=tuple(signal.name for signal in world.schema.signals),
+        groups=tuple(_groups(world.schema.signals)),
         audit=tuple(audit),
         n_actions=len(world.schema.actions),
         n_slots=outcome.feedback_id.size,
         state=state,
     )
+
+
+def _groups(signals: Sequence[Signal]) -> Iterator[SignalGroup]:
+    names: tuple[str, ...] = ()
+    sizes: tuple[int, ...] = ()
+    for signal in signals:
+        size = len(signal.labels)
+        if names and math.prod(sizes) * size > LARGEST_TABLE:
+            yield SignalGroup(names, sizes)
+            names, sizes = (), ()
+        names, sizes = (*names, signal.name), (*sizes, size)
+    if names:
+        yield SignalGroup(names, sizes)
+
+
+def label_table(group: SignalGroup, schema: Schema) -> NDArray[np.object_]:
+    """[product of sizes, n_signals] labels of all combinations of codes of a group, the last signal fastest."""
+    labels = {signal.name: np.array(signal.labels, object) for signal in schema.signals}
+    codes = np.indices(group.sizes).reshape(len(group.sizes), -1)
+    table: NDArray[np.object_] = np.stack(
+        [labels[name][code] for name, code in zip(group.names, codes, strict=True)], axis=1
+    )
+    return table
 
 
 def no_outcome(parts: Layout) -> Outcome:
@@ -73,15 +108,23 @@ def as_words(leaf: Array) -> Array:
     return flat.astype(jnp.int32) if flat.dtype == jnp.bool_ else jax.lax.bitcast_convert_type(flat, jnp.int32)
 
 
+def is_word(leaf: Any) -> bool:
+    """Whether an array, or its shape and type, is a single 32-bit number or bool."""
+    return leaf.shape == () and leaf.dtype in (jnp.int32, jnp.uint32, jnp.float32, jnp.bool_)
+
+
+def from_word(words: Array, dtype: Any) -> Array:
+    """Inverse of `as_words` for an array of a 32-bit type or bools."""
+    return words != 0 if dtype == jnp.bool_ else jax.lax.bitcast_convert_type(words, dtype)
+
+
 def from_words(words: Array, like: Any) -> Any:
     """Inverse of `as_words` for every leaf of a pytree; `like` has the shapes and types."""
     shapes, tree = jax.tree.flatten(like)
     leaves, at = [], 0
     for shape in shapes:
         size = math.prod(shape.shape)
-        leaf = words[at : at + size].reshape(shape.shape)
-        is_bool = shape.dtype == jnp.bool_
-        leaves.append(leaf != 0 if is_bool else jax.lax.bitcast_convert_type(leaf, shape.dtype))
+        leaves.append(from_word(words[at : at + size].reshape(shape.shape), shape.dtype))
         at += size
     return jax.tree.unflatten(tree, leaves)
 

@@ -1,5 +1,7 @@
 """The vector environment against N scalar ones side by side, bit by bit."""
 
+import copy
+
 import gymnasium
 import jax
 import jax.numpy as jnp
@@ -130,6 +132,29 @@ def test_shown_arrays_are_new_and_stay_as_they_were(toys, vectors):
     vectors.assert_same(tuple(shown), tuple(kept))
     vector.step([0, 0])
     assert state.step.tolist() == [5, 5]  # a state that was asked for outlives the step that follows
+
+
+@pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
+def test_what_was_shown_belongs_to_the_user(toys, mode, vectors):
+    kept, changed = (envs.WorldVectorEnv(toys.toy(ends=0.2), 5, horizon=9, autoreset_mode=mode) for _ in range(2))
+    shown = [kept.reset(seed=0)]
+    changed.reset(seed=0)
+    copies = [copy.deepcopy(shown[0])]
+    for number in range(40):
+        found, other = kept.step([number % 3] * 5), changed.step([number % 3] * 5)
+        vectors.assert_same(found, other, f"step {number}")
+        shown.append(found)
+        copies.append(copy.deepcopy(found))
+        for array in (*other[0].values(), *other[1:4], *other[4].values()):
+            if isinstance(array, np.ndarray) and array.dtype != object:
+                array[:] = 1
+        ended = found[2] | found[3]
+        if mode is AutoresetMode.DISABLED and ended.any():
+            shown.append(kept.reset(options={"reset_mask": ended}))
+            copies.append(copy.deepcopy(shown[-1]))
+            changed.reset(options={"reset_mask": ended})
+    for before, after in zip(copies, shown, strict=True):
+        vectors.assert_same(before, after)
 
 
 def test_wrappers_of_gymnasium_work(toys):
