@@ -32,7 +32,6 @@ import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
 from ..graph.relations import MAX_RELATIONS
-from .spectrum import spectral_radius
 
 Array = jax.Array
 Below = Literal["gate", "zero"]
@@ -295,6 +294,8 @@ class SpreadRule:
             TypeError: `graph` is neither.
             ValueError: `retention` or `decay` do not fit the graph.
         """
+        from .spectrum import spectral_radius  # scipy costs 100 ms, and most rules need no bound
+
         edges = graph if isinstance(graph, EdgeList) else _edges_of(graph)
         kept = (1.0 - self.restart) * (1.0 - self.leak)
         stays = kept * self.retentions(edges)
