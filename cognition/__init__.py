@@ -3,11 +3,31 @@
 Pure functions over pytrees; knows no world and no Gymnasium. README.md says what the parts are and why.
 """
 
+from .activation import (
+    Activation,
+    EachSpreader,
+    GrowthWarning,
+    Sources,
+    Spreader,
+    SpreadRule,
+    dense_spread,
+    ell_spread,
+    literal,
+    pagerank,
+    recall,
+    soar_fan,
+    spread,
+    spread_each,
+    spread_many,
+    spread_reference,
+    spreadr,
+)
 from .config import NO_ACTION, NO_DECISION, Config, Params, Rule, Structure, node_variances, params_of
 from .decision import Avoided, Decision, Option, Path, Reads, decide
 from .edges import NEVER, Edges, Paths, initial_edges
 from .errors import DamagedFileError, MemoryFileError, MismatchError, NewerFileError
 from .evidence import Evidence, choose, evaluate
+from .graph import EdgeList, MemoryGraph
 from .learner import Experience, State, attend, begin, credit, initial_state, step
 from .learning import Lesson, learn, learn_all, lesson_words
 from .ledger import Entry, Ledger
@@ -19,19 +39,24 @@ __all__ = [
     "NO_ACTION",
     "NO_DECISION",
     "STYLES",
+    "Activation",
     "Avoided",
     "Config",
     "DamagedFileError",
     "Decision",
+    "EachSpreader",
     "Edge",
+    "EdgeList",
     "Edges",
     "Entry",
     "Evidence",
     "Experience",
+    "GrowthWarning",
     "Ledger",
     "Lesson",
     "Memory",
     "MemoryFileError",
+    "MemoryGraph",
     "MismatchError",
     "NewerFileError",
     "Option",
@@ -40,6 +65,9 @@ __all__ = [
     "Paths",
     "Reads",
     "Rule",
+    "Sources",
+    "SpreadRule",
+    "Spreader",
     "State",
     "Structure",
     "Style",
@@ -48,15 +76,26 @@ __all__ = [
     "choose",
     "credit",
     "decide",
+    "dense_spread",
+    "ell_spread",
     "evaluate",
     "initial_edges",
     "initial_state",
     "learn",
     "learn_all",
     "lesson_words",
+    "literal",
     "memory_of",
     "node_variances",
+    "pagerank",
     "params_of",
+    "recall",
+    "soar_fan",
+    "spread",
+    "spread_each",
+    "spread_many",
+    "spread_reference",
+    "spreadr",
     "step",
     "style_of",
 ]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, cast
 
+import jax
 import numpy as np
 import numpy.typing as npt
 
@@ -59,28 +61,30 @@ def _flows(course: Course, edges: EdgeList, rule: SpreadRule, evidence: int) -> 
     rows = rows[total[rows] != 0]
     by_round = np.zeros((evidence, rule.rounds))
     by_round[: len(rows), : len(course.flow)] = course.flow[:, rows].T
-    return listed_flows(edges, rows, _filled(total[rows], evidence, 0.0), by_round), int(np.count_nonzero(total))
+    return listed_flows(
+        (edges.source, edges.target, edges.relation), rows, _filled(total[rows], evidence, 0.0), by_round
+    ), int(np.count_nonzero(total))
 
 
 def listed_flows(
-    edges: EdgeList, rows: npt.NDArray[np.int32], amount: npt.NDArray[Any], by_round: npt.NDArray[Any]
+    columns: tuple[npt.NDArray[Any], ...], rows: npt.NDArray[Any], amount: npt.NDArray[Any], by_round: npt.NDArray[Any]
 ) -> Flows:
     """Flows of rows of an edge list, in M places.
 
     Args:
-        edges: the graph.
+        columns: sources, targets and relations of the edges.
         rows: [m <= M] rows.
         amount: [M], 0 in empty places.
         by_round: [M, rounds].
     """
     size = len(amount)
-    return Flows(
-        source=_filled(edges.source[rows], size, NOBODY),
-        target=_filled(edges.target[rows], size, NOBODY),
-        relation=_filled(edges.relation[rows], size, NOBODY),
-        amount=amount,
-        by_round=by_round,
-    )
+    source, target, relation = (_filled(column[rows], size, NOBODY) for column in columns)
+    return Flows(source, target, relation, amount, by_round)
+
+
+def stacked(results: Sequence[Activation]) -> Activation:
+    """Results of many queries as one, with a leading axis in every array."""
+    return cast(Activation, jax.tree.map(lambda *parts: np.stack(parts), *results))
 
 
 def _filled(found: npt.NDArray[Any], size: int, empty: float) -> npt.NDArray[Any]:

@@ -7,12 +7,14 @@ changes nothing: nodes of base 0 and retention 0, edges of weight 0.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
+from .packing import bucket
 from .rule import SpreadRule
 
 FloatArray = npt.NDArray[np.float32]
@@ -71,14 +73,14 @@ def folded_weights(edges: EdgeList, rule: SpreadRule) -> FloatArray:
     return weights
 
 
-def dense_form(edges: EdgeList, rule: SpreadRule, size: int) -> DenseForm:
-    """The dense form, of size [size, size]."""
+def dense_form(edges: EdgeList, rule: SpreadRule, size: int, *, counts: bool) -> DenseForm:
+    """The dense form, of size [size, size]; `counts` says whether exciting edges are counted."""
     place = edges.source.astype(np.int64) * size + edges.target
     weights = np.bincount(
         place, rule.weights(edges), size * size
     )  # edges of several relations between two nodes add up
     exciting = np.zeros((0, 0), np.float32)
-    if waits(edges, rule):
+    if counts:
         exciting = np.bincount(place[edges.strength > 0], minlength=size * size).reshape(size, size).astype(np.float32)
     return DenseForm(weights.reshape(size, size).astype(np.float32), exciting)
 
@@ -88,3 +90,66 @@ def edge_form(edges: EdgeList, rule: SpreadRule, size: int) -> EdgeForm:
     missing = (0, size - edges.n_edges)
     weight = rule.weights(edges).astype(np.float32)
     return EdgeForm(np.pad(edges.source, missing), np.pad(edges.target, missing), np.pad(weight, missing))
+
+
+class EllForm(NamedTuple):
+    """In-edges in rows of K slots, slots first. P = size + Q.
+
+    Attributes:
+        source: [K, P] i32, source of the edge in a slot; the row's own node in an empty slot.
+        weights: [K, P] f32, 0 in empty slots.
+        owner: [Q] i32 ascending, nodes of the rows behind the first `size`; the last node, for empty rows.
+    """
+
+    source: IntArray
+    weights: FloatArray
+    owner: IntArray
+
+
+TURN = 64
+"""What a turn of a loop costs, in slots."""
+FURTHER = 4
+"""What adding up a further row costs, in slots."""
+
+
+class EllShape(NamedTuple):
+    """Slots of a row, and further rows."""
+
+    n_slots: int
+    n_more: int
+
+
+def ell_shape(graphs: Sequence[EdgeList], size: int) -> EllShape:
+    """The numbers of slots and further rows, powers of two, with the least work for these graphs."""
+    degrees = [np.bincount(edges.target, minlength=size) for edges in graphs]
+    longest = max(1, *(int(degree.max(initial=0)) for degree in degrees))
+    shapes = []
+    for n_slots in (1 << power for power in range(bucket(longest).bit_length())):
+        n_more = max(int(np.maximum(0, -(-degree // n_slots) - 1).sum()) for degree in degrees)
+        shapes.append(EllShape(n_slots, bucket(n_more) if n_more else 0))
+    return min(shapes, key=lambda shape: shape.n_slots * (size + shape.n_more + TURN) + FURTHER * shape.n_more)
+
+
+def ell_form(edges: EdgeList, rule: SpreadRule, size: int, shape: EllShape) -> EllForm:
+    """The form in a shape that holds the edges."""
+    order, row, rank = rows_of(edges)
+    n_slots, n_more = shape
+    n_rows = -(-np.bincount(edges.target, minlength=size) // n_slots)
+    extra = np.maximum(n_rows - 1, 0)
+    owner = np.full(n_more, max(0, size - 1), np.int32)
+    owner[: extra.sum()] = np.repeat(np.arange(size, dtype=np.int32), extra)
+    source = np.tile(np.concatenate([np.arange(size, dtype=np.int32), owner]), (n_slots, 1))
+    weights = np.zeros((n_slots, size + n_more), np.float32)
+    behind = size + (np.cumsum(extra) - extra)[row] + rank // n_slots - 1
+    at = np.where(rank < n_slots, row, behind)
+    source[rank % n_slots, at] = edges.source[order]
+    weights[rank % n_slots, at] = folded_weights(edges, rule)[order]
+    return EllForm(source, weights, owner)
+
+
+def rows_of(edges: EdgeList) -> tuple[npt.NDArray[np.int64], IntArray, npt.NDArray[np.int64]]:
+    """Edges by target: their rows in the edge list, their targets, and their numbers among those of one target."""
+    order = np.argsort(edges.target, kind="stable")
+    row = edges.target[order]
+    degree = np.bincount(row, minlength=edges.n_nodes)
+    return order, row, np.arange(len(row)) - (np.cumsum(degree) - degree)[row]

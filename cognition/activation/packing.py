@@ -6,6 +6,7 @@ Sources are one int32 array [..., 3, F]: nodes (-1 = none), bits of the values, 
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -23,11 +24,21 @@ IntArray = npt.NDArray[np.int32]
 
 N_NUMBERS = 6
 FEWEST_SOURCES = 8
+NO_SOURCES = np.array([[NOBODY], [0], [0]], np.int32)
+"""Packed sources of nobody; broadcasts with others."""
 
 
 def bucket(size: int, least: int = 1) -> int:
     """The power of two that holds `size`, at least `least`."""
     return max(least, 1 << max(0, size - 1).bit_length())
+
+
+def stepped(size: int) -> int:
+    """The smallest m 2^k with 8 <= m < 16 that holds `size`, at most an eighth more; `size` itself below 16."""
+    if size < 16:
+        return size
+    step = bucket(size + 1) // 16
+    return -(-size // step) * step
 
 
 def packed_numbers(params: RuleParams) -> npt.NDArray[np.float32]:
@@ -57,6 +68,36 @@ def packed_sources(sources: Sources) -> IntArray:
     packed[..., 1, :n_entries].view(np.float32)[...] = sources.values
     packed[..., 2, :n_entries] = sources.rounds
     return packed
+
+
+def batch_of(sources: Sources | Sequence[Any], n_nodes: Sequence[int]) -> Sources:
+    """Sources of many queries with a leading axis [B].
+
+    Args:
+        sources: a sequence of what `Sources.of` takes; or `Sources` with a leading axis, taken as checked.
+        n_nodes: nodes of the graph of each query, or of the one graph of all.
+
+    Raises:
+        TypeError, ValueError: an entry is wrong, with the number of its query.
+    """
+    if isinstance(sources, Sources):
+        if np.ndim(sources.nodes) != 2:
+            raise ValueError(
+                f"`sources` of many queries must have shape [queries, entries], got {np.shape(sources.nodes)}."
+            )
+        return sources
+    if isinstance(sources, str | Mapping) or not isinstance(sources, Sequence | np.ndarray):
+        raise TypeError(f"`sources` must be a sequence with an entry for each query, got {type(sources).__name__}.")
+    if not len(sources):
+        raise ValueError("`sources` must have an entry for at least one query, got none.")
+    found = []
+    for number, one in enumerate(sources):
+        try:
+            found.append(Sources.of(one, n_nodes[number if len(n_nodes) > 1 else 0]))
+        except (TypeError, ValueError) as error:
+            raise type(error)(f"query {number}: {error}") from error
+    longest = max(len(one.nodes) for one in found)
+    return Sources(*(np.stack(parts) for parts in zip(*(one.padded(longest) for one in found), strict=True)))
 
 
 def injection(packed: Array, size: int, *, is_timed: bool, nodes_first: bool = False) -> Inject:

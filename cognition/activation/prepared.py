@@ -3,33 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
-from .compiled import Plan, compiled
-from .exact import listed_flows, told
-from .forms import columns_of, dense_form, edge_form
-from .packing import bucket, packed_numbers, packed_sources, unpacked_result
+from .choosing import Kernel, check_settings, pull_kernel, size_for
+from .compiled import ROWS, Plan, compiled, compiled_shared
+from .derived import Derived, Graph, derived_of, edges_of, folding_key, version_of
+from .exact import listed_flows, stacked, told
+from .forms import columns_of, dense_form, edge_form, ell_form, ell_shape, waits
+from .growth import warn_of_growth
+from .packing import NO_SOURCES, batch_of, bucket, packed_numbers, packed_sources, stepped, unpacked_result
 from .reference import spread_reference
 from .result import Activation, Dropped
 from .rule import SpreadRule
 from .sources import Sources
+from .sweep_form import sweep_form
 
-Kernel = Literal["auto", "reference", "dense", "ell", "sweep", "frontier"]
-FEWEST_NODES = 8
+SourcesLike = Sources | Mapping[int, float] | Sequence[Any] | npt.NDArray[Any]
+
+FEWEST_BY_ROWS = 12
+"""Queries from which one gather for 64 of them is faster than a gather for each."""
+GROWTH_ROOM = 1.125
+"""Room for edges beyond what a graph has when it fills its capacity at the present number for each node."""
+
+
+class Ready(NamedTuple):
+    """What a compiled call takes, on the device.
+
+    Attributes:
+        columns: [4, N] f32.
+        form: of the kernel.
+        waits: whether any node waits for a number of its in-edges.
+    """
+
+    columns: Any
+    form: Any
+    waits: bool
 
 
 class Spreader:
     """Spreads over one graph, as it is now, by one rule.
 
+    It keeps what it needs of the graph: a graph that changes later does not change it.
+
     Args:
         graph: the graph.
         rule: the rule.
         top: how many of the most active nodes to return, at least 1.
-        kernel: which kernel; all agree in values.
+        kernel: which kernel; all agree in values. "auto" takes the fastest for the graph.
         evidence: how many of the edges that carried most to return, with the history of the returned nodes.
         everything: whether to return the activation of every node.
 
@@ -39,7 +64,7 @@ class Spreader:
 
     def __init__(
         self,
-        graph: EdgeList,
+        graph: Graph,
         rule: SpreadRule,
         *,
         top: int = 32,
@@ -47,64 +72,114 @@ class Spreader:
         evidence: int = 0,
         everything: bool = False,
     ) -> None:
-        _whole("top", top, 1)
-        _whole("evidence", evidence, 0)
-        if kernel not in get_args(Kernel):
-            raise ValueError(f"`kernel` must be one of {list(get_args(Kernel))}, got {kernel!r}.")
-        if not isinstance(rule, SpreadRule):
-            raise TypeError(f"`rule` must be a SpreadRule, got {type(rule).__name__}.")
-        self.edges = graph
-        self.rule, self.top, self.evidence, self.everything = rule, top, evidence, everything
-        self.kernel = kernel
-        if kernel == "reference":
+        check_settings(rule, top, kernel, evidence)
+        edges = edges_of(graph)
+        kept, version = derived_of(graph), version_of(graph)
+        warn_of_growth(kept, edges, rule)
+        self.kernel = pull_kernel(edges.n_nodes) if kernel == "auto" else kernel
+        self.n_nodes = edges.n_nodes
+        self._rule, self._top, self._evidence, self._everything = rule, top, evidence, everything
+        self._flow_columns = (edges.source, edges.target, edges.relation)
+        self._edges: EdgeList | None = None  # else a spreader that is kept for a graph would keep the graph
+        if self.kernel == "reference":
+            self._edges = edges
             return
-        size = bucket(graph.n_nodes, FEWEST_NODES)
-        self._numbers = jax.device_put(packed_numbers(rule.params(graph.relations)))
-        self._columns = jax.device_put(columns_of(graph, rule, size))
-        self._form = jax.device_put(dense_form(graph, rule, size))
+        self._numbers = jax.device_put(packed_numbers(rule.params(edges.relations)))
+        size = size_for(graph, edges.n_nodes)
+        self._ready = kept.get(version, (self.kernel, folding_key(rule)), lambda: self._made(kept, edges, size))
         self._more: tuple[Any, ...] = ()
         if evidence:
-            self._more = (jax.device_put(edge_form(graph, rule, bucket(graph.n_edges))),)
-        self._calls = {
-            is_timed: compiled(Plan("dense", rule.code, is_timed, top, everything, evidence))
-            for is_timed in (False, True)
-        }
-
-    def __call__(self, sources: Sources | Mapping[int, float] | Sequence[Any]) -> Activation:
-        """Spread from sources; `Sources` are taken as checked, everything else is checked by `Sources.of`."""
-        given = sources if isinstance(sources, Sources) else Sources.of(sources, self.edges.n_nodes)
-        if self.kernel == "reference":
-            return told(
-                spread_reference(self.edges, given, self.rule),
-                self.edges,
-                self.rule,
-                top=self.top,
-                evidence=self.evidence,
-                everything=self.everything,
+            n_places = stepped(max(1, edges.n_edges)) if isinstance(graph, EdgeList) else bucket(edges.n_edges)
+            self._more = (
+                kept.get(
+                    version, ("edges", folding_key(rule)), lambda: jax.device_put(edge_form(edges, rule, n_places))
+                ),
             )
+        self._calls = [compiled(self._plan(is_timed, evidence)) for is_timed in (False, True)]
+
+    def __call__(self, sources: SourcesLike) -> Activation:
+        """Spread from sources; `Sources` are taken as checked, everything else is checked by `Sources.of`."""
+        given = sources if isinstance(sources, Sources) else Sources.of(sources, self.n_nodes)
+        if self.kernel == "reference":
+            return self._by_reference(given)
         packed = packed_sources(given)
-        call = self._calls[bool(packed[2].any())]
-        found = call(self._columns, self._form, self._numbers, packed, *self._more)
-        result = unpacked_result(np.asarray(found[0]), self.top)
-        if self.everything:
-            result = result._replace(everything=np.asarray(found[1])[: self.edges.n_nodes])
-        return self._with_flows(result, found) if self.evidence else result
+        is_timed = bool(packed[2].any())
+        found = self._calls[is_timed](self._ready.columns, self._ready.form, self._numbers, packed, *self._more)
+        result = unpacked_result(np.asarray(found[0]), self._top)
+        if self._everything:
+            result = result._replace(everything=np.asarray(found[1])[: self.n_nodes])
+        return self._with_flows(result, found) if self._evidence else result
+
+    def many(self, sources: Sources | Sequence[SourcesLike]) -> Activation:
+        """Spread from many sets of sources, each for itself.
+
+        Args:
+            sources: a sequence of what one call takes, or `Sources` with a leading axis, which are taken as checked.
+
+        Returns:
+            The results, with a leading axis [B] in every array.
+        """
+        batch = batch_of(sources, [self.n_nodes])
+        n_queries = len(batch.nodes)
+        if self.kernel == "reference" or self._evidence:
+            return stacked([self(Sources(*(part[number] for part in batch))) for number in range(n_queries)])
+        by_rows = self.kernel != "dense" and n_queries >= FEWEST_BY_ROWS
+        packed = packed_sources(batch)
+        plan = self._plan(bool(packed[:, 2].any()), 0)
+        n_places = ROWS * bucket(-(-n_queries // ROWS)) if by_rows else bucket(n_queries)
+        filled = np.empty((n_places, *packed.shape[1:]), np.int32)
+        filled[:n_queries], filled[n_queries:] = packed, NO_SOURCES
+        call = compiled_shared(plan, by_rows)
+        found = call(self._ready.columns, self._ready.form, self._numbers, filled, np.int32(n_queries))
+        result = unpacked_result(np.asarray(found[0])[:n_queries], self._top)
+        if self._everything:
+            result = result._replace(everything=np.asarray(found[1])[:n_queries, : self.n_nodes])
+        return result
+
+    def _plan(self, is_timed: bool, evidence: int) -> Plan:
+        assert self.kernel in ("dense", "ell", "sweep")
+        return Plan(
+            kernel=self.kernel,
+            code=self._rule.code,
+            waits=self._ready.waits,
+            is_timed=is_timed,
+            top=self._top,
+            everything=self._everything,
+            evidence=evidence,
+        )
+
+    def _made(self, kept: Derived, edges: EdgeList, size: int) -> Ready:
+        rule = self._rule
+        form: Any
+        match self.kernel:
+            case "dense":
+                form = dense_form(edges, rule, size, counts=waits(edges, rule))
+            case "ell":
+                form = ell_form(edges, rule, size, ell_shape([edges], size))
+            case "sweep":
+                former = kept.shapes.get("sweep")
+                # a graph that has changed will grow until it fills its capacity
+                room = 1.0 if former is None else size / max(1, edges.n_nodes) * GROWTH_ROOM
+                form, kept.shapes["sweep"] = sweep_form(edges, rule, size, room, former)
+        columns = columns_of(edges, rule, size)
+        return Ready(jax.device_put(columns), jax.device_put(form), waits(edges, rule))
+
+    def _by_reference(self, sources: Sources) -> Activation:
+        assert self._edges is not None
+        return told(
+            spread_reference(self._edges, sources, self._rule),
+            self._edges,
+            self._rule,
+            top=self._top,
+            evidence=self._evidence,
+            everything=self._everything,
+        )
 
     def _with_flows(self, result: Activation, found: tuple[Any, ...]) -> Activation:
         rows, amount, by_round, history, n_flows = (np.asarray(part) for part in found[2:])
-        missing = self.evidence - len(rows)
+        missing = self._evidence - len(rows)
         flows = listed_flows(
-            self.edges, rows[rows >= 0], np.pad(amount, (0, missing)), np.pad(by_round, ((0, missing), (0, 0)))
+            self._flow_columns, rows[rows >= 0], np.pad(amount, (0, missing)), np.pad(by_round, ((0, missing), (0, 0)))
         )
-        dropped = Dropped(
-            *result.dropped[:3],
-            np.int32(max(0, int(n_flows) - self.evidence)),
-        )
+        dropped = Dropped(*result.dropped[:3], np.int32(max(0, int(n_flows) - self._evidence)))
         return result._replace(flows=flows, history=history, dropped=dropped)
-
-
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
-        raise TypeError(f"`{name}` must be a whole number, got {value!r}.")
-    if value < least:
-        raise ValueError(f"`{name}` must be at least {least}, got {value}.")

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Sequence
 from typing import Any
 
-from ..graph.edge_list import EdgeList
+from .choosing import Kernel
+from .derived import Graph, derived_of, rule_key, version_of
 from .named import recall
-from .prepared import Kernel, Spreader
+from .own import EachSpreader
+from .prepared import SourcesLike, Spreader
 from .result import Activation
 from .rule import SpreadRule
 from .sources import Sources
 
-SourcesLike = Sources | Mapping[int, float] | Sequence[Any]
-
 
 def spread(
-    graph: EdgeList,
+    graph: Graph,
     sources: SourcesLike,
     rule: SpreadRule | None = None,
     *,
@@ -27,22 +28,105 @@ def spread(
 ) -> Activation:
     """Spread activation from sources over a graph.
 
+    What is worked out of the graph is kept with it until it changes; a `Spreader` also saves looking that up.
+
     Args:
-        graph: the graph.
+        graph: a `MemoryGraph` or an `EdgeList`.
         sources: `{node: value}`, nodes, (node, value) pairs or (node, value, round) triples; see `Sources.of`.
         rule: the rule; None = `recall()`.
         top: how many of the most active nodes to return.
-        kernel: which kernel; all agree in values.
+        kernel: which kernel; all agree in values. "auto" takes the fastest.
         evidence: how many of the edges that carried most to return, with the history of the returned nodes.
         everything: whether to return the activation of every node.
 
     Raises:
         TypeError, ValueError: an argument is wrong, by name.
+
+    Warns:
+        GrowthWarning: the rule has no cap and diverges on this graph; once for each graph and rule.
     """
-    spreader = Spreader(
-        graph, recall() if rule is None else rule, top=top, kernel=kernel, evidence=evidence, everything=everything
-    )
+    return _spreader(graph, rule, top, kernel, evidence, everything)(sources)
+
+
+def spread_many(
+    graph: Graph,
+    sources: Sources | Sequence[SourcesLike],
+    rule: SpreadRule | None = None,
+    *,
+    top: int = 32,
+    kernel: Kernel = "auto",
+    evidence: int = 0,
+    everything: bool = False,
+) -> Activation:
+    """Spread from many sets of sources over one graph, each for itself; much faster than as many calls.
+
+    Args:
+        graph: as in `spread`.
+        sources: a sequence of what `spread` takes; or `Sources` with a leading axis, which are taken as checked.
+        rule: as in `spread`.
+        top: as in `spread`.
+        kernel: as in `spread`.
+        evidence: as in `spread`.
+        everything: as in `spread`.
+
+    Returns:
+        The results, with a leading axis [B] in every array.
+
+    Raises:
+        TypeError, ValueError: as in `spread`, with the number of the query.
+    """
+    return _spreader(graph, rule, top, kernel, evidence, everything).many(sources)
+
+
+def spread_each(
+    graphs: Sequence[Graph],
+    sources: Sources | Sequence[SourcesLike],
+    rule: SpreadRule | None = None,
+    *,
+    top: int = 32,
+    kernel: Kernel = "auto",
+    evidence: int = 0,
+    everything: bool = False,
+) -> Activation:
+    """Spread over many graphs, each from its own sources; much faster than as many calls.
+
+    Who spreads over the same graphs again and again saves their preparation with an `EachSpreader`.
+
+    Args:
+        graphs: B graphs.
+        sources: a sequence of B times what `spread` takes; or `Sources` with a leading axis, taken as checked.
+        rule: as in `spread`.
+        top: as in `spread`.
+        kernel: as in `spread`.
+        evidence: as in `spread`.
+        everything: as in `spread`; 0 for numbers beyond a graph's nodes.
+
+    Returns:
+        The results, with a leading axis [B] in every array.
+
+    Raises:
+        TypeError, ValueError: as in `spread`, with the number of the query.
+    """
+    rule = _default() if rule is None else rule
+    spreader = EachSpreader(graphs, rule, top=top, kernel=kernel, evidence=evidence, everything=everything)
     return spreader(sources)
 
 
-__all__ = ["Kernel", "spread"]
+@functools.cache
+def _default() -> SpreadRule:
+    return recall()
+
+
+def _spreader(
+    graph: Graph, rule: SpreadRule | None, top: int, kernel: Kernel, evidence: int, everything: bool
+) -> Spreader:
+    rule = _default() if rule is None else rule
+
+    def make() -> Spreader:
+        assert rule is not None
+        return Spreader(graph, rule, top=top, kernel=kernel, evidence=evidence, everything=everything)
+
+    if not isinstance(rule, SpreadRule) or kernel == "reference":
+        return make()
+    key: Any = (rule_key(rule), top, kernel, evidence, everything)
+    return derived_of(graph).get(version_of(graph), key, make)

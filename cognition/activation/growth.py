@@ -1,0 +1,57 @@
+"""Says once when a rule without cap cannot converge on a graph."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+
+import numpy as np
+
+from ..graph.edge_list import EdgeList
+from .derived import Derived, rule_key
+from .rule import GrowthWarning, SpreadRule
+
+ROUNDING = 1e-6
+"""Relative; a rule that conserves activation has a growth of 1, up to rounding."""
+
+
+def warn_of_growth(kept: Derived, edges: EdgeList, rule: SpreadRule) -> None:
+    """Warn with the number where the rule diverges on the graph; once for each rule of a graph."""
+    if rule.cap is not None or rule_key(rule) in kept.warned:
+        return
+    if sums_bound(edges, rule) <= 1.0 + ROUNDING:
+        return
+    growth = rule.growth(edges)
+    if growth <= 1.0 + ROUNDING:
+        return
+    kept.warned.add(rule_key(rule))
+    warnings.warn(
+        f"`rule` has no cap, and on this graph activation can grow by a factor of up to {growth:.4g} in each round, "
+        "so that it converges to nothing; give it a `cap`, or less `retention` or `decay`.",
+        GrowthWarning,
+        stacklevel=_callers_level(),
+    )
+
+
+def sums_bound(edges: EdgeList, rule: SpreadRule) -> float:
+    """A bound on `SpreadRule.growth` at the cost of one pass: no eigenvalue exceeds the largest sum of a row or column.
+
+    Where nodes without out-edges return what they have (`dangling`), only the sums of what leaves a node count.
+    """
+    kept = (1.0 - rule.restart) * (1.0 - rule.leak)
+    stays = kept * rule.retentions(edges)
+    through = kept * rule.bases(edges)[edges.target] * np.abs(rule.weights(edges))
+    leaves = stays + np.bincount(edges.source, through, edges.n_nodes)
+    if rule.dangling:
+        return float((leaves + kept * (edges.out_degree() == 0)).max(initial=0.0))
+    arrives = stays + np.bincount(edges.target, through, edges.n_nodes)
+    return float(min(leaves.max(initial=0.0), arrives.max(initial=0.0)))
+
+
+def _callers_level() -> int:
+    """`stacklevel` of the first caller outside this package, for a warning in the function that calls this one."""
+    package, level = __name__.rpartition(".")[0], 1
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(package):
+        frame, level = frame.f_back, level + 1
+    return level
