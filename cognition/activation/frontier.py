@@ -169,7 +169,7 @@ def frontier_many(
     evidence: int = 0,
     hubs: bool = True,
 ) -> tuple[Activation, Scratch]:
-    """One query after the other with one scratch: arguments as for `frontier_spread`, sources with an axis [B] in front.
+    """One query after the other with one scratch: arguments as for `frontier_spread`, sources with an axis [B] first.
 
     Returns:
         The activations, with a leading axis [B], and the scratch.
