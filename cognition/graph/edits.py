@@ -26,8 +26,8 @@ Mode = Literal["add", "set", "delete"]
 SMALLEST = 2.0**-126
 """|strength| below which an edge counts as 0: f32 has no normal number there, and processors round it differently."""
 
-_WAITS = 1 << 30  # marks in `out_degree` while a batch is written
-_REFUSED = 1 << 29
+_WAITS = -(1 << 31)  # marks the first key of a row while a batch is written
+_REFUSED = 1 << 30  # marks a degree
 _DEGREE = _REFUSED - 1
 
 
@@ -70,27 +70,41 @@ def write_edges(arrays: GraphArrays, batch: EdgeBatch, *, mode: Mode) -> tuple[G
         mode: "add" makes W = clip(W + strength, -1, 1), with 0 for the W of a new edge; "set" makes W = strength;
             "delete" removes. An edge whose strength becomes 0 is removed.
     """
-    n_edges = batch.source.shape[0]
-    waiting = jnp.zeros(n_edges, jnp.int32)
-    zero = jnp.int32(0)
+    places = jnp.arange(batch.source.shape[0], dtype=jnp.int32)
+    source, zero, width = batch.source, jnp.int32(0), arrays.width
+    has_spilled = (arrays.out_degree[source] > width) & (places < batch.n)
+    first_keys = arrays.rows[source, 0]
+    rows = arrays.rows.at[source, 0].set(jnp.where(has_spilled, first_keys | _WAITS, first_keys))
+    effects = jnp.zeros(batch.source.shape, jnp.int32)
 
-    def quick(number: Array, carry: tuple[Array, ...]) -> tuple[Array, ...]:
+    def quick(number: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         return _write_in_row(number, carry, batch, mode)
 
-    stores = (arrays.rows, arrays.out_degree, arrays.out_strength)
-    start = (*stores, *_read(stores, batch.source[0]), waiting, zero, zero, zero)
-    rows, out_degree, out_strength, *_, waiting, n_waiting, made, removed = lax.fori_loop(zero, batch.n, quick, start)
-    arrays = arrays._replace(rows=rows, out_degree=out_degree, out_strength=out_strength)
+    start = (rows, spill.line_at(rows, source[0]), effects)
+    rows, _, effects = lax.fori_loop(zero, batch.n, quick, start)
 
+    lines = rows[source]
+    degree, total = arrays.out_degree[source], arrays.out_strength[source]
+    counted = jnp.sum(keys_of(lines) != EMPTY, axis=1, dtype=jnp.int32)
+    summed = jnp.sum(jnp.abs(strengths_of(lines)), axis=1)
+    arrays = arrays._replace(
+        rows=rows,
+        out_degree=arrays.out_degree.at[source].set(jnp.where(degree > width, degree, counted)),
+        out_strength=arrays.out_strength.at[source].set(jnp.where(degree > width, total, summed)),
+    )
+    waits = effects == _WAITS
+    n_waiting = jnp.sum(waits, dtype=jnp.int32)
+    order = jnp.cumsum(waits, dtype=jnp.int32) - 1
+    waiting = jnp.zeros_like(places).at[jnp.where(waits, order, len(places))].set(places, mode="drop")
+    made, removed = (jnp.sum(effects == effect, dtype=jnp.int32) for effect in (1, -1))
     once = jnp.minimum(n_waiting, 1)
 
     def slow(place: Array, carry: tuple[GraphArrays, Written]) -> tuple[GraphArrays, Written]:
         return _write_anywhere(spill.value_at(waiting, place), once, *carry, batch, mode)
 
     counts = jnp.stack([made, removed, zero, zero])
-    written = Written(jnp.zeros(n_edges, bool), counts)
+    written = Written(jnp.zeros(places.shape, bool), counts)
     arrays, written = lax.fori_loop(jnp.int32(0), n_waiting, slow, (arrays, written))
-    source = batch.source
     out_degree = arrays.out_degree.at[source].set(arrays.out_degree[source] & _DEGREE)
     return arrays._replace(out_degree=out_degree), written
 
@@ -107,53 +121,48 @@ def _wanted(old: Array, strength: Array, mode: Mode) -> Array:
     return jnp.where(jnp.abs(wanted) < SMALLEST, 0.0, wanted)
 
 
-def _write_in_row(number: Array, carry: tuple[Array, ...], batch: EdgeBatch, mode: Mode) -> tuple[Array, ...]:
-    """One edge of a node that has all its edges in its row; others are put on the list.
+def _write_in_row(
+    number: Array, carry: tuple[Array, Array, Array], batch: EdgeBatch, mode: Mode
+) -> tuple[Array, Array, Array]:
+    """One edge of a node that has all its edges in its row; others wait, and mark the row so that later ones do too.
 
-    What an edge needs was read in the turn before, after that turn's write: a value that was carried is read once, where
-    the compiler would repeat a read of the arrays for each of its uses, and copy them to have it before the write.
+    The row was read in the turn before, after that turn's write: what was carried is read once; the compiler would
+    repeat a read of the arrays for each of its uses, and copy them to have it before the write. One reduction finds the
+    place, because each costs as much as all the rest.
     """
-    rows, out_degree, out_strength, line, marked, before, waiting, n_waiting, made, removed = carry
+    rows, line, effects = carry
     width = rows.shape[1] // 2
     lane = spill.lanes(width)
     node, key, strength = (spill.value_at(column, number) for column in batch[:3])
     keys, strengths = keys_of(line), strengths_of(line)
-    degree = marked & _DEGREE
-    is_it = keys == key
-    is_there = jnp.any(is_it)
-    old = chosen_old = spill.chosen(is_it, strengths)
-    wanted = jnp.where(node < rows.shape[0] - 1, _wanted(chosen_old, strength, mode), old)
-    lacks_room = ~is_there & (wanted != 0) & (degree >= width)
-    waits = (marked >= _WAITS) | (degree > width) | lacks_room
-    makes = ~waits & ~is_there & (wanted != 0)
-    removes = ~waits & is_there & (wanted == 0)
-    changes = ~waits & is_there & (wanted != 0)
-    is_last = lane == degree - 1
-    here = (makes & (lane == degree)) | (changes & is_it)
-    filled, emptied = removes & is_it, removes & is_last
-    keys_after = jnp.where(here, key, jnp.where(filled, spill.chosen(is_last, keys), keys))
-    after = jnp.where(here, wanted, jnp.where(filled, spill.chosen(is_last, strengths), strengths))
-    keys_after, after = jnp.where(emptied, EMPTY, keys_after), jnp.where(emptied, 0.0, after)
-    total = jnp.where(waits, before, jnp.sum(jnp.abs(after)))
-    makes, removes, waits = (flag.astype(jnp.int32) for flag in (makes, removes, waits))
-    stores = (
-        spill.with_line(rows, node, packed_rows(keys_after, after)),
-        spill.with_value(out_degree, node, (degree + makes - removes) | (waits * _WAITS)),
-        spill.with_value(out_strength, node, total),
-    )
-    return (
-        *stores,
-        *_read(stores, spill.value_at(batch.source, jnp.minimum(number + 1, batch.source.shape[0] - 1))),
-        spill.with_value(waiting, n_waiting, number),
-        n_waiting + waits,
-        made + makes,
-        removed + removes,
-    )
-
-
-def _read(stores: tuple[Array, Array, Array], node: Array) -> tuple[Array, Array, Array]:
-    rows, out_degree, out_strength = stores
-    return spill.line_at(rows, node), spill.value_at(out_degree, node), spill.value_at(out_strength, node)
+    is_it, is_free = keys == key, keys == EMPTY
+    wanted = _wanted(jnp.where(is_it, strengths, 0.0), strength, mode)
+    full, waits = 2 * width, -1
+    found = jnp.where(is_it, lane, jnp.where(is_free, width + lane, full))
+    found = jnp.where(keys < 0, waits, found)
+    if mode != "delete":
+        found = jnp.where(is_it & (wanted == 0), waits, found)
+    place = jnp.min(found)
+    is_there = (place >= 0) & (place < width)
+    if mode == "delete":
+        makes, waits_now, removes = jnp.bool(False), place < 0, is_there
+        is_last = lane == jnp.sum(~is_free, dtype=jnp.int32) - 1
+        filled = removes & is_it
+        keys_after = jnp.where(filled, spill.chosen(is_last, keys), keys)
+        after = jnp.where(filled, spill.chosen(is_last, strengths), strengths)
+        keys_after = jnp.where(removes & is_last, EMPTY, keys_after)
+        after = jnp.where(removes & is_last, 0.0, after)
+    else:
+        is_edge = (_wanted(jnp.zeros_like(strength), strength, mode) != 0) & (node < rows.shape[0] - 1)
+        makes, removes = (place >= width) & (place < full) & is_edge, jnp.bool(False)
+        waits_now = (place < 0) | ((place == full) & is_edge)
+        here = (is_there & (lane == place)) | (makes & (lane == place - width))
+        keys_after, after = jnp.where(here, key, keys), jnp.where(here, wanted, strengths)
+    keys_after = jnp.where(waits_now & (lane == 0), keys_after | _WAITS, keys_after)
+    effect = jnp.where(waits_now, _WAITS, makes.astype(jnp.int32) - removes.astype(jnp.int32))
+    rows = spill.with_line(rows, node, packed_rows(keys_after, after))
+    following = spill.value_at(batch.source, jnp.minimum(number + 1, batch.source.shape[0] - 1))
+    return rows, spill.line_at(rows, following), spill.with_value(effects, number, effect)
 
 
 def _write_anywhere(
@@ -165,11 +174,11 @@ def _write_anywhere(
     node, key, strength = (spill.value_at(column, number) for column in batch[:3])
 
     def read() -> tuple[Array, ...]:
-        stores = (arrays.rows, arrays.out_degree, arrays.out_strength)
-        return *_read(stores, node), spill.value_at(arrays.spill, node)
+        columns = (arrays.out_degree, arrays.out_strength, arrays.spill)
+        return spill.line_at(arrays.rows, node), *(spill.value_at(column, node) for column in columns)
 
     line, marked, before, first = spill.settled(once, read)
-    keys, strengths = keys_of(line), strengths_of(line)
+    keys, strengths = keys_of(line) & ~_WAITS, strengths_of(line)
     sizes = jnp.abs(strengths)
     degree = marked & _DEGREE
     beyond = jnp.maximum(degree - width, 0)

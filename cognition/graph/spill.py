@@ -61,8 +61,8 @@ def with_value(column: Array, index: Array, value: Array) -> Array:
 def settled(once: Array, read: Callable[[], tuple[Array, ...]]) -> tuple[Array, ...]:
     """What `read` reads from arrays that are written afterwards, read once and before.
 
-    The compiler repeats a read for each of its uses, and copies the whole array to have it before the write. What comes
-    out of a loop it cannot repeat, and a loop of `once` turns, [] i32, 1 and not known to the compiler, it cannot dissolve.
+    The compiler repeats a read for each of its uses, and copies the whole array to have it before the write. It cannot
+    repeat what comes out of a loop, nor dissolve a loop of `once` turns: [] i32, 1, which it does not know.
     """
     shapes = jax.eval_shape(read)
     start = tuple(jnp.zeros(shape.shape, shape.dtype) for shape in shapes)
