@@ -1,8 +1,10 @@
 """Spreading activation: one rule, and kernels that agree in its values."""
 
+from .base_level import actr_base_level, optimised_base_level, recent_base_level, soar_base_level, uptake
 from .choosing import Kernel
 from .dense import dense_spread
 from .ell import ell_spread
+from .fan import actr_fan, actr_strength, soar_sources, soar_spread
 from .named import literal, pagerank, recall, soar_fan, spreadr
 from .own import EachSpreader
 from .prepared import Spreader
@@ -23,15 +25,24 @@ __all__ = [
     "Sources",
     "SpreadRule",
     "Spreader",
+    "actr_base_level",
+    "actr_fan",
+    "actr_strength",
     "dense_spread",
     "ell_spread",
     "literal",
+    "optimised_base_level",
     "pagerank",
     "recall",
+    "recent_base_level",
+    "soar_base_level",
     "soar_fan",
+    "soar_sources",
+    "soar_spread",
     "spread",
     "spread_each",
     "spread_many",
     "spread_reference",
     "spreadr",
+    "uptake",
 ]

@@ -7,8 +7,8 @@
     optimised  B = ln(n / (1 - d)) - d ln L                               all as if spread evenly; ACT-R `:ol t`
     Soar       ln(s / (1 + s)) with s = e^B, the logarithm of a probability instead of odds
 
-with t_j the age of use j, t_K of the oldest kept, L of the first, d the decay. `reach` turns B into the base level C of
-a node, in [0, 1].
+with t_j the age of use j, t_K of the oldest kept, L of the first, d the decay. `uptake` turns B into the base level C
+of a node, in [0, 1].
 
 All take NumPy arrays or numbers, reckon in float64 and check them, or JAX arrays, keep their dtype and can be compiled
 and differentiated; in JAX arrays an age that is not above 0 counts as an empty place. Times have one unit, whichever.
@@ -26,7 +26,7 @@ DECAY = 0.5
 """d, no unit; what ACT-R and Soar begin with."""
 
 
-def base_level(ages: Any, *, decay: Any = DECAY, used: Any = None) -> Any:
+def actr_base_level(ages: Any, *, decay: Any = DECAY, used: Any = None) -> Any:
     """Exact base level.
 
     Args:
@@ -117,7 +117,7 @@ def soar_base_level(level: Any) -> Any:
     return -xp.logaddexp(0.0, -level)
 
 
-def reach(level: Any) -> Any:
+def uptake(level: Any) -> Any:
     """Base level C of a node in [0, 1], 1 / (1 + e^-B): the probability of which B are the log odds.
 
     Args:

@@ -153,8 +153,9 @@ class SpreadRule:
         _number("softness", self.softness, 0, math.inf)
         if self.cap is not None:
             _number("cap", self.cap, 0, math.inf, low_is_open=True)
-        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int):
+        if isinstance(self.rounds, bool) or not isinstance(self.rounds, int | np.integer):
             raise TypeError(f"`rounds` must be a whole number, got {self.rounds!r}.")
+        object.__setattr__(self, "rounds", int(self.rounds))
         if not 0 <= self.rounds <= MAX_ROUNDS:
             raise ValueError(f"`rounds` must be in [0, {MAX_ROUNDS}], got {self.rounds}.")
         if self.dangling and not self.restart:
@@ -165,7 +166,7 @@ class SpreadRule:
         self._check_decay()
 
     def _check_retention(self) -> None:
-        if isinstance(self.retention, int | float) and not isinstance(self.retention, bool):
+        if isinstance(self.retention, int | float | np.number) and not isinstance(self.retention, bool):
             _number("retention", self.retention, 0, 1)
             return
         values = np.asarray(self.retention)
@@ -333,10 +334,9 @@ def settled(
     raw = (1.0 - params.leak) * (retention * before + base * inflow)
     if code.restarts:
         raw = (1.0 - params.restart) * raw + params.restart * held
-    raw = jnp.maximum(raw, 0.0)
     if code.below == "zero":
         raw = jnp.where(raw >= params.threshold, raw, 0.0)
-    return jnp.maximum(raw, held) if code.sources == "held" else raw
+    return jnp.maximum(raw, held if code.sources == "held" else 0.0)  # what is held is not below 0 either
 
 
 def capped(raw: Array, code: RuleCode, params: RuleParams) -> tuple[Array, Array]:

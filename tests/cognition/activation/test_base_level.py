@@ -49,8 +49,8 @@ TRACES = [
     ],
 )
 def test_exact_base_level_as_published(ages, decay, expected, digits):
-    assert levels.base_level(ages, decay=decay) == pytest.approx(expected, abs=digits)
-    in_float32 = levels.base_level(jnp.asarray(ages, jnp.float32), decay=decay)
+    assert levels.actr_base_level(ages, decay=decay) == pytest.approx(expected, abs=digits)
+    in_float32 = levels.actr_base_level(jnp.asarray(ages, jnp.float32), decay=decay)
     assert in_float32.dtype == jnp.float32
     assert float(in_float32) == pytest.approx(expected, abs=max(digits, 1e-6 * max(1, abs(expected))))
 
@@ -73,16 +73,16 @@ def test_one_recent_use_of_actrmodels():
 @pytest.mark.parametrize(("ages", "expected"), [([1, 2], -0.461), ([1, 2, 4], -0.374), ([2], -0.881), ([3], -1.005)])
 def test_soar_shows_the_logarithm_of_a_probability(ages, expected):
     # Soar, SMemFunctionalTests, base level "stable", "naive", "incremental"; the ages are inferred from the values
-    level = levels.base_level(ages)
+    level = levels.actr_base_level(ages)
     assert levels.soar_base_level(level) == pytest.approx(expected, abs=5e-4)
     s = np.sum(np.array(ages, float) ** -0.5)
     assert levels.soar_base_level(level) == pytest.approx(np.log(s / (1 + s)), abs=1e-12)
-    assert levels.reach(level) == pytest.approx(s / (1 + s), abs=1e-12)
+    assert levels.uptake(level) == pytest.approx(s / (1 + s), abs=1e-12)
 
 
 def test_all_uses_kept_is_the_exact_base_level():
     ages = np.random.default_rng(0).uniform(0.1, 50, (20, 6))
-    exact = levels.base_level(ages, decay=0.3)
+    exact = levels.actr_base_level(ages, decay=0.3)
     np.testing.assert_allclose(
         levels.recent_base_level(ages, 6, ages.max(axis=1), decay=0.3), exact, rtol=1e-12, atol=1e-12
     )
@@ -98,22 +98,22 @@ def test_no_use_kept_is_the_optimised_base_level():
 
 def test_uses_spread_evenly_are_what_the_approximations_assume():
     ages = np.arange(1, 2001) - 0.5
-    exact = levels.base_level(ages)
+    exact = levels.actr_base_level(ages)
     assert abs(levels.optimised_base_level(2000, 2000.0) - exact) < 0.01
     assert abs(levels.recent_base_level(ages[:10], 2000, 2000.0) - exact) < 2e-3  # and the latest uses help
 
 
 def test_a_memory_never_used_is_out_of_reach():
     never = np.zeros((3, 4), bool)
-    assert (levels.base_level(np.ones((3, 4)), used=never) == -np.inf).all()
-    assert (levels.reach(levels.base_level(np.ones((3, 4)), used=never)) == 0).all()
+    assert (levels.actr_base_level(np.ones((3, 4)), used=never) == -np.inf).all()
+    assert (levels.uptake(levels.actr_base_level(np.ones((3, 4)), used=never)) == 0).all()
     assert levels.optimised_base_level(0, 5.0) == -np.inf
     assert levels.soar_base_level(-np.inf) == -np.inf
 
 
 def test_empty_places_change_nothing_not_even_the_gradient():
     def total(ages, used):
-        return levels.base_level(ages, used=used).sum()
+        return levels.actr_base_level(ages, used=used).sum()
 
     ages = jnp.array([1.0, 4.0])
     padded, used = jnp.array([1.0, 4.0, 0.0, 9.0]), jnp.array([True, True, False, False])
@@ -125,21 +125,24 @@ def test_empty_places_change_nothing_not_even_the_gradient():
 def test_compiled_and_in_batches_as_one_by_one():
     rng = np.random.default_rng(1)
     ages = rng.uniform(0.5, 9, (5, 3, 4)).astype(np.float32)
-    one_by_one = np.array([[levels.base_level(jnp.asarray(a)) for a in row] for row in ages])
-    np.testing.assert_allclose(jax.jit(levels.base_level)(ages), one_by_one, rtol=1e-6)
-    np.testing.assert_allclose(jax.vmap(levels.base_level)(ages), one_by_one, rtol=1e-6)
+    one_by_one = np.array([[levels.actr_base_level(jnp.asarray(a)) for a in row] for row in ages])
+    np.testing.assert_allclose(jax.jit(levels.actr_base_level)(ages), one_by_one, rtol=1e-6)
+    np.testing.assert_allclose(jax.vmap(levels.actr_base_level)(ages), one_by_one, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: levels.base_level([1.0, 0.0]), r"`ages` must be above 0, got 0\.0"),
-        (lambda: levels.base_level([1.0, -2.0]), r"`ages` must be above 0, got -2\.0"),
-        (lambda: levels.base_level([np.nan]), r"`ages` must be above 0, got nan"),
-        (lambda: levels.base_level(3.0), "`ages` must have an axis for the uses"),
-        (lambda: levels.base_level([1.0], decay=-0.1), r"`decay` must be at least 0, got -0\.1"),
-        (lambda: levels.base_level([1.0], used=[True, False]), r"`used` must be true or false for each age, \(1,\)"),
-        (lambda: levels.base_level([1.0], used=[1]), "`used` must be true or false"),
+        (lambda: levels.actr_base_level([1.0, 0.0]), r"`ages` must be above 0, got 0\.0"),
+        (lambda: levels.actr_base_level([1.0, -2.0]), r"`ages` must be above 0, got -2\.0"),
+        (lambda: levels.actr_base_level([np.nan]), r"`ages` must be above 0, got nan"),
+        (lambda: levels.actr_base_level(3.0), "`ages` must have an axis for the uses"),
+        (lambda: levels.actr_base_level([1.0], decay=-0.1), r"`decay` must be at least 0, got -0\.1"),
+        (
+            lambda: levels.actr_base_level([1.0], used=[True, False]),
+            r"`used` must be true or false for each age, \(1,\)",
+        ),
+        (lambda: levels.actr_base_level([1.0], used=[1]), "`used` must be true or false"),
         (lambda: levels.optimised_base_level(2, 0.0), r"`lifetime` must be above 0, got 0\.0"),
         (lambda: levels.optimised_base_level(-1, 1.0), r"`n_uses` must be at least 0, got -1\.0"),
         (lambda: levels.optimised_base_level(2, 1.0, decay=1.0), r"`decay` must be in \[0, 1\), got 1\.0"),

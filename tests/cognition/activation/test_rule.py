@@ -123,6 +123,13 @@ def test_numbers_are_no_part_of_what_is_compiled():
     assert named.recall(rounds=4).code != named.recall().code
 
 
+def test_numbers_of_numpy_are_numbers():
+    rule = SpreadRule(retention=np.float32(0.5), threshold=np.float64(0.25), rounds=np.int64(4), decay=np.float32(0.75))
+    assert rule.code == SpreadRule(retention=0.5, threshold=0.25, rounds=4, decay=0.75).code
+    assert type(rule.rounds) is int
+    np.testing.assert_array_equal(rule.weights(FAN), 0.75 * FAN.strength)
+
+
 def test_recall_is_as_the_design_says():
     rule = named.recall()
     assert (rule.threshold, rule.cap, rule.sources, rule.conjunctions, rule.rounds) == (0.2, 1.0, "held", True, 3)
