@@ -14,7 +14,7 @@ Kernel = Literal["auto", "reference", "dense", "ell", "sweep", "frontier"]
 
 FEWEST_NODES = 8
 MOST_DENSE = 64
-"""Nodes up to which a product with a matrix is fastest."""
+"""Nodes up to which many queries are fastest by products with a matrix; one is not, see `packing.MOST_INLINE`."""
 MOST_ELL = 1_024
 """Nodes up to which rows of one length for all are fastest."""
 MOST_SWEPT = 20_000
@@ -38,9 +38,13 @@ def check_settings(rule: Any, top: Any, kernel: Any, evidence: Any) -> None:
             raise ValueError(f"`{name}` must be at least {least}, got {value}.")
 
 
-def pull_kernel(n_nodes: int) -> Literal["dense", "ell", "sweep"]:
-    """The kernel that is fastest where all nodes are looked at."""
-    if n_nodes <= MOST_DENSE:
+PullKernel = Literal["dense", "ell", "sweep"]
+"""Kernels that look at all nodes."""
+
+
+def pull_kernel(n_nodes: int, *, many: bool = False) -> PullKernel:
+    """The fastest kernel for one query, or for many at once."""
+    if many and n_nodes <= MOST_DENSE:
         return "dense"
     return "ell" if n_nodes <= MOST_ELL else "sweep"
 

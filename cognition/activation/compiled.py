@@ -35,6 +35,7 @@ class Plan(NamedTuple):
         top: nodes that are returned.
         everything: whether the activation of all nodes is returned.
         evidence: edges that are returned with their flows; 0 = none.
+        leaks: whether the rule's leak is not 0.
     """
 
     kernel: Literal["dense", "ell", "sweep"]
@@ -44,11 +45,12 @@ class Plan(NamedTuple):
     top: int
     everything: bool
     evidence: int
+    leaks: bool = True
 
 
 @functools.cache
 def compiled(plan: Plan) -> Any:
-    """The jitted call of a plan: (columns [4, N], form, numbers, sources [3, F]) -> results.
+    """The jitted call of a plan: (columns [4, N], form, numbers, sources [3, F] or [N]) -> results.
 
     With `evidence` it takes an `EdgeForm` more and returns more: (..., rows of the edge list [M] i32, NOBODY in empty
     places, amounts [M] f32, by_round [M, rounds] f32, history [rounds + 1, top] f32, [] i32 flows in all).
@@ -144,14 +146,14 @@ def _flat(blocks: Results) -> Results:
 
 
 def _single(plan: Plan, columns: Array, form: Any, numbers: Array, sources: Array) -> Results:
-    params = numbers_of(numbers)
+    params = numbers_of(numbers, leaks=plan.leaks)
     inject = injection(sources, columns.shape[-1], is_timed=plan.is_timed)
     end = run_rounds(pull_of(plan, form), nodes_of(columns), inject, plan.code, params, is_timed=plan.is_timed)
     return packed_result(end, params, plan.code, plan.top), end.activation if plan.everything else None
 
 
 def _batch(plan: Plan, pull: Pull, nodes: Nodes, numbers: Array, sources: Array, *, nodes_first: bool) -> Results:
-    params = numbers_of(numbers)
+    params = numbers_of(numbers, leaks=plan.leaks)
     size = nodes.base.shape[0 if nodes_first else -1]
     end = run_rounds(
         pull,
@@ -171,7 +173,7 @@ def _with_evidence(
     plan: Plan, columns: Array, form: Any, numbers: Array, sources: Array, edges: Any
 ) -> tuple[Array | None, ...]:
     """Two runs: the first finds the nodes and the edges, the second writes down their course, and only theirs."""
-    params, nodes, n_rounds = numbers_of(numbers), nodes_of(columns), plan.code.rounds
+    params, nodes, n_rounds = numbers_of(numbers, leaks=plan.leaks), nodes_of(columns), plan.code.rounds
     inject = injection(sources, columns.shape[-1], is_timed=plan.is_timed)
     pull = pull_of(plan, form)
     run = functools.partial(run_rounds, pull, nodes, inject, plan.code, params, is_timed=plan.is_timed)

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 
 from .differentiable import differentiable_spread
+from .packing import MOST_INLINE
 from .rounds import Pull
 from .rule import SpreadRule
 
@@ -51,7 +52,8 @@ def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pu
     """
     n_slots, n_rows = source.shape
     n_nodes = n_rows - owner.shape[0]
-    at_once = math.gcd(n_slots, AT_ONCE)
+    # one slot a turn for few nodes, see `packing.MOST_INLINE`
+    at_once = math.gcd(n_slots, AT_ONCE) if n_nodes > MOST_INLINE else 1
 
     def pull(x: Array) -> tuple[Array, Array | None]:
         per_row = x.ndim > 1

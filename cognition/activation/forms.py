@@ -110,6 +110,8 @@ TURN = 64
 """What a turn of a loop costs, in slots."""
 FURTHER = 4
 """What adding up a further row costs, in slots."""
+ANY_FURTHER = 6_000
+"""What it costs that there are further rows at all, in slots."""
 
 
 class EllShape(NamedTuple):
@@ -127,7 +129,12 @@ def ell_shape(graphs: Sequence[EdgeList], size: int) -> EllShape:
     for n_slots in (1 << power for power in range(bucket(longest).bit_length())):
         n_more = max(int(np.maximum(0, -(-degree // n_slots) - 1).sum()) for degree in degrees)
         shapes.append(EllShape(n_slots, bucket(n_more) if n_more else 0))
-    return min(shapes, key=lambda shape: shape.n_slots * (size + shape.n_more + TURN) + FURTHER * shape.n_more)
+
+    def cost(shape: EllShape) -> int:
+        further = ANY_FURTHER + FURTHER * shape.n_more if shape.n_more else 0
+        return shape.n_slots * (size + shape.n_more + TURN) + further
+
+    return min(shapes, key=cost)
 
 
 def ell_form(edges: EdgeList, rule: SpreadRule, size: int, shape: EllShape) -> EllForm:

@@ -63,7 +63,7 @@ class EachSpreader:
         self._top, self._everything = top, everything
         largest = max(self._n_nodes)
         if kernel == "auto":
-            kernel = pull_kernel(largest) if largest <= MOST_ELL else "auto"
+            kernel = pull_kernel(largest, many=True) if largest <= MOST_ELL else "auto"
         self._single: list[Spreader] = []
         if evidence or kernel not in ("dense", "ell"):
             self._single = [
@@ -87,6 +87,7 @@ class EachSpreader:
                 top=top,
                 everything=everything,
                 evidence=0,
+                leaks=rule.leak > 0,
             )
             for is_timed in (False, True)
         ]

@@ -24,6 +24,10 @@ IntArray = npt.NDArray[np.int32]
 
 N_NUMBERS = 6
 FEWEST_SOURCES = 8
+MOST_INLINE = 64
+"""Nodes up to which a call stays in its thread, see `_statistics`."""
+SMALLEST = np.finfo(np.float32).tiny
+"""At least as much is above 0: smaller numbers are 0 to XLA."""
 NO_SOURCES = np.array([[NOBODY], [0], [0]], np.int32)
 """Packed sources of nobody; broadcasts with others."""
 
@@ -47,15 +51,26 @@ def packed_numbers(params: RuleParams) -> npt.NDArray[np.float32]:
     return np.array(numbers, np.float32)
 
 
-def numbers_of(packed: Array) -> RuleParams:
-    """The parameters of a rule whose weights and retention are folded into a form."""
+def numbers_of(packed: Array, *, leaks: bool = True) -> RuleParams:
+    """The parameters of a rule whose weights and retention are folded into a form.
+
+    Args:
+        packed: see `packed_numbers`.
+        leaks: whether `leak` is not 0, else nothing is compiled for it.
+    """
     threshold, cap, leak, restart, softness, tolerance = (packed[number] for number in range(N_NUMBERS))
-    return RuleParams(None, threshold, cap, leak, restart, softness, tolerance, None, None)
+    return RuleParams(None, threshold, cap, leak if leaks else 0.0, restart, softness, tolerance, None, None)
 
 
 def nodes_of(columns: Array) -> Nodes:
     """The columns of [..., 4, N]."""
     return Nodes(columns[..., 0, :], columns[..., 1, :], columns[..., 2, :], columns[..., 3, :])
+
+
+def dense_sources(sources: Sources, size: int) -> npt.NDArray[np.float32]:
+    """[size] f32: what is injected into each node, all at once."""
+    # node -1, which is none, is the first
+    return np.bincount(sources.nodes + 1, sources.values, size + 1)[1:].astype(np.float32)
 
 
 def packed_sources(sources: Sources) -> IntArray:
@@ -104,11 +119,13 @@ def injection(packed: Array, size: int, *, is_timed: bool, nodes_first: bool = F
     """What sources inject, as [N], [B, N], or [N, B] with `nodes_first`.
 
     Args:
-        packed: [3, F] or [B, 3, F] i32.
+        packed: [3, F] or [B, 3, F] i32; or [N] f32, which is injected before the first round as it is.
         size: N.
         is_timed: whether any round is not 0; else rounds are not read.
         nodes_first: see above.
     """
+    if packed.ndim == 1:
+        return lambda number: packed
     nodes, rounds = packed[..., 0, :], packed[..., 2, :]
     values = jax.lax.bitcast_convert_type(packed[..., 1, :], jnp.float32)
     shape: tuple[int, ...] = (size,)
@@ -127,33 +144,48 @@ def injection(packed: Array, size: int, *, is_timed: bool, nodes_first: bool = F
     return inject
 
 
-def ranked(end: End, params: RuleParams, top: int, *, nodes_first: bool = False) -> tuple[Array, Array, Array]:
-    """The most active nodes: numbers [..., top], raw [..., top], and how many are active [...]."""
-    raw, activation = end.raw, end.activation
-    if nodes_first:
-        raw, activation = raw.T, activation.T
-    is_active = (activation >= params.threshold) & (activation > 0)
-    size = raw.shape[-1]
-    found, nodes = jax.lax.top_k(jnp.where(is_active, raw, -1.0), min(top, size))  # lower numbers first among equals
-    is_there = found > 0
-    nodes = jnp.where(is_there, nodes.astype(jnp.int32), NOBODY)
-    found = jnp.where(is_there, found, 0.0)
-    if top > size:
-        missing = [(0, 0)] * (raw.ndim - 1) + [(0, top - size)]
-        nodes = jnp.pad(nodes, missing, constant_values=NOBODY)
-        found = jnp.pad(found, missing)
-    return nodes, found, jnp.sum(is_active, axis=-1, dtype=jnp.int32)
-
-
 def packed_result(end: End, params: RuleParams, code: RuleCode, top: int, *, nodes_first: bool = False) -> Array:
     """[..., 3 top + 3] i32, see the head of this module."""
-    nodes, raw, n_active = ranked(end, params, top, nodes_first=nodes_first)
+    if nodes_first:
+        end = end._replace(before=end.before.T, activation=end.activation.T, raw=end.raw.T)
+    threshold = jnp.maximum(params.threshold, SMALLEST)
+    nodes, raw = _ranked(end, threshold, top)
     values = jnp.minimum(raw, params.cap) if code.is_capped else raw
+    n_active, change = _statistics(end.activation, end.before, threshold)
     shape = n_active.shape
-    floats = jnp.concatenate([values, raw, end.change.reshape(*shape, 1)], axis=-1)
-    bits = jax.lax.bitcast_convert_type(floats, jnp.int32)
+    bits = jax.lax.bitcast_convert_type(jnp.concatenate([values, raw, change[..., None]], axis=-1), jnp.int32)
     whole = jnp.stack([n_active, end.rounds.reshape(shape)], axis=-1)
     return jnp.concatenate([nodes, bits[..., : 2 * top], whole, bits[..., 2 * top :]], axis=-1)
+
+
+def _ranked(end: End, threshold: Array, top: int) -> tuple[Array, Array]:
+    """The most active nodes, [..., top] i32, and their raw activation."""
+    size = end.raw.shape[-1]
+    ranks = jnp.where(end.activation >= threshold, end.raw, 0.0)
+    raw, nodes = jax.lax.top_k(ranks, min(top, size))  # lower numbers first among equals
+    nodes = jnp.where(raw > 0, nodes.astype(jnp.int32), NOBODY)
+    if top > size:
+        missing = [(0, 0)] * (raw.ndim - 1) + [(0, top - size)]
+        nodes, raw = jnp.pad(nodes, missing, constant_values=NOBODY), jnp.pad(raw, missing)
+    return nodes, raw
+
+
+def _statistics(activation: Array, before: Array, threshold: Array) -> tuple[Array, Array]:
+    """[...] how many nodes are active, and the largest change of one."""
+    if activation.ndim > 1 or activation.shape[0] != MOST_INLINE:
+        n_active = jnp.sum(activation >= threshold, axis=-1, dtype=jnp.int32)
+        return n_active, jnp.max(jnp.abs(activation - before), axis=-1)
+    # XLA runs a call in the thread that makes it, which saves 10 us, if it counts less than 1,000 operations on
+    # numbers in it, those of a loop once: so the largest of the small sizes is looked at in parts
+    parts = activation.reshape(4, -1), before.reshape(4, -1)
+
+    def part(number: Array, so_far: tuple[Array, Array]) -> tuple[Array, Array]:
+        after, earlier = parts[0][number], parts[1][number]
+        n_active = so_far[0] + jnp.sum(after >= threshold, dtype=jnp.int32)
+        return n_active, jnp.maximum(so_far[1], jnp.max(jnp.abs(after - earlier)))
+
+    found: tuple[Array, Array] = jax.lax.fori_loop(0, 4, part, (jnp.int32(0), jnp.zeros((), before.dtype)))
+    return found
 
 
 NOTHING_DROPPED = Dropped(np.int32(0), np.int32(0), np.int32(0), np.int32(0))

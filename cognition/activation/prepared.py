@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,13 +11,23 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
-from .choosing import Kernel, check_settings, pull_kernel, size_for
+from .choosing import Kernel, PullKernel, check_settings, pull_kernel, size_for
 from .compiled import ROWS, Plan, compiled, compiled_shared
 from .derived import Derived, Graph, derived_of, edges_of, folding_key, version_of
 from .exact import listed_flows, stacked, told
 from .forms import columns_of, dense_form, edge_form, ell_form, ell_shape, waits
 from .growth import warn_of_growth
-from .packing import NO_SOURCES, batch_of, bucket, packed_numbers, packed_sources, stepped, unpacked_result
+from .packing import (
+    MOST_INLINE,
+    NO_SOURCES,
+    batch_of,
+    bucket,
+    dense_sources,
+    packed_numbers,
+    packed_sources,
+    stepped,
+    unpacked_result,
+)
 from .reference import spread_reference
 from .result import Activation, Dropped
 from .rule import SpreadRule
@@ -77,6 +88,7 @@ class Spreader:
         kept, version = derived_of(graph), version_of(graph)
         warn_of_growth(kept, edges, rule)
         self.kernel = pull_kernel(edges.n_nodes) if kernel == "auto" else kernel
+        self._kernel_of_many = pull_kernel(edges.n_nodes, many=True) if kernel == "auto" else self.kernel
         self.n_nodes = edges.n_nodes
         self._rule, self._top, self._evidence, self._everything = rule, top, evidence, everything
         self._flow_columns = (edges.source, edges.target, edges.relation)
@@ -86,7 +98,12 @@ class Spreader:
             return
         self._numbers = jax.device_put(packed_numbers(rule.params(edges.relations)))
         size = size_for(graph, edges.n_nodes)
-        self._ready = kept.get(version, (self.kernel, folding_key(rule)), lambda: self._made(kept, edges, size))
+        self._ready: dict[str, Ready] = {}
+        for name in (self.kernel, self._kernel_of_many):
+            self._ready[name] = kept.get(
+                version, (name, folding_key(rule)), functools.partial(_made, name, kept, edges, rule, size)
+            )
+        self._size = size
         self._more: tuple[Any, ...] = ()
         if evidence:
             n_places = stepped(max(1, edges.n_edges)) if isinstance(graph, EdgeList) else bucket(edges.n_edges)
@@ -95,16 +112,19 @@ class Spreader:
                     version, ("edges", folding_key(rule)), lambda: jax.device_put(edge_form(edges, rule, n_places))
                 ),
             )
-        self._calls = [compiled(self._plan(is_timed, evidence)) for is_timed in (False, True)]
+        self._calls = [compiled(self._plan(self.kernel, is_timed, evidence)) for is_timed in (False, True)]
+        self._takes_dense = size <= MOST_INLINE
 
     def __call__(self, sources: SourcesLike) -> Activation:
         """Spread from sources; `Sources` are taken as checked, everything else is checked by `Sources.of`."""
         given = sources if isinstance(sources, Sources) else Sources.of(sources, self.n_nodes)
         if self.kernel == "reference":
             return self._by_reference(given)
-        packed = packed_sources(given)
-        is_timed = bool(packed[2].any())
-        found = self._calls[is_timed](self._ready.columns, self._ready.form, self._numbers, packed, *self._more)
+        is_timed = bool(np.count_nonzero(given.rounds))
+        dense = self._takes_dense and not is_timed
+        packed = dense_sources(given, self._size) if dense else packed_sources(given)
+        ready = self._ready[self.kernel]
+        found = self._calls[is_timed](ready.columns, ready.form, self._numbers, packed, *self._more)
         result = unpacked_result(np.asarray(found[0]), self._top)
         if self._everything:
             result = result._replace(everything=np.asarray(found[1])[: self.n_nodes])
@@ -123,46 +143,31 @@ class Spreader:
         n_queries = len(batch.nodes)
         if self.kernel == "reference" or self._evidence:
             return stacked([self(Sources(*(part[number] for part in batch))) for number in range(n_queries)])
-        by_rows = self.kernel != "dense" and n_queries >= FEWEST_BY_ROWS
+        by_rows = self._kernel_of_many != "dense" and n_queries >= FEWEST_BY_ROWS
         packed = packed_sources(batch)
-        plan = self._plan(bool(packed[:, 2].any()), 0)
+        plan = self._plan(self._kernel_of_many, bool(np.count_nonzero(batch.rounds)), 0)
         n_places = ROWS * bucket(-(-n_queries // ROWS)) if by_rows else bucket(n_queries)
         filled = np.empty((n_places, *packed.shape[1:]), np.int32)
         filled[:n_queries], filled[n_queries:] = packed, NO_SOURCES
         call = compiled_shared(plan, by_rows)
-        found = call(self._ready.columns, self._ready.form, self._numbers, filled, np.int32(n_queries))
+        ready = self._ready[self._kernel_of_many]
+        found = call(ready.columns, ready.form, self._numbers, filled, np.int32(n_queries))
         result = unpacked_result(np.asarray(found[0])[:n_queries], self._top)
         if self._everything:
             result = result._replace(everything=np.asarray(found[1])[:n_queries, : self.n_nodes])
         return result
 
-    def _plan(self, is_timed: bool, evidence: int) -> Plan:
-        assert self.kernel in ("dense", "ell", "sweep")
+    def _plan(self, kernel: PullKernel, is_timed: bool, evidence: int) -> Plan:
         return Plan(
-            kernel=self.kernel,
+            kernel=kernel,
             code=self._rule.code,
-            waits=self._ready.waits,
+            waits=self._ready[kernel].waits,
             is_timed=is_timed,
             top=self._top,
             everything=self._everything,
             evidence=evidence,
+            leaks=self._rule.leak > 0,
         )
-
-    def _made(self, kept: Derived, edges: EdgeList, size: int) -> Ready:
-        rule = self._rule
-        form: Any
-        match self.kernel:
-            case "dense":
-                form = dense_form(edges, rule, size, counts=waits(edges, rule))
-            case "ell":
-                form = ell_form(edges, rule, size, ell_shape([edges], size))
-            case "sweep":
-                former = kept.shapes.get("sweep")
-                # a graph that has changed will grow until it fills its capacity
-                room = 1.0 if former is None else size / max(1, edges.n_nodes) * GROWTH_ROOM
-                form, kept.shapes["sweep"] = sweep_form(edges, rule, size, room, former)
-        columns = columns_of(edges, rule, size)
-        return Ready(jax.device_put(columns), jax.device_put(form), waits(edges, rule))
 
     def _by_reference(self, sources: Sources) -> Activation:
         assert self._edges is not None
@@ -183,3 +188,18 @@ class Spreader:
         )
         dropped = Dropped(*result.dropped[:3], np.int32(max(0, int(n_flows) - self._evidence)))
         return result._replace(flows=flows, history=history, dropped=dropped)
+
+
+def _made(kernel: str, kept: Derived, edges: EdgeList, rule: SpreadRule, size: int) -> Ready:
+    form: Any
+    match kernel:
+        case "dense":
+            form = dense_form(edges, rule, size, counts=waits(edges, rule))
+        case "ell":
+            form = ell_form(edges, rule, size, ell_shape([edges], size))
+        case "sweep":
+            former = kept.shapes.get("sweep")
+            # a graph that has changed will grow until it fills its capacity
+            room = 1.0 if former is None else size / max(1, edges.n_nodes) * GROWTH_ROOM
+            form, kept.shapes["sweep"] = sweep_form(edges, rule, size, room, former)
+    return Ready(jax.device_put(columns_of(edges, rule, size)), jax.device_put(form), waits(edges, rule))

@@ -58,11 +58,11 @@ Record = Callable[[Any, Round], Any]
 
 
 class End(NamedTuple):
-    """The state after the last round. `change` and `rounds` keep the axis of the nodes, with length 1."""
+    """The state after the last round, and the activation before it. `rounds` keeps the axis of the nodes, length 1."""
 
+    before: Array
     activation: Array
     raw: Array
-    change: Array
     rounds: Array
     recorded: Any
 
@@ -141,7 +141,7 @@ def run_rounds(
     else:
         last = jax.lax.fori_loop(0, code.rounds, lambda _, carry: body(carry), carry)
         rounds = jnp.full(shape, code.rounds, jnp.int32)
-    return End(last.activation, last.raw, _change(last, axis), rounds, last.recorded)
+    return End(last.before, last.activation, last.raw, rounds, last.recorded)
 
 
 def _round(
