@@ -14,7 +14,7 @@ import jax.numpy as jnp
 
 from ..graph.layout import GraphArrays
 from .frontier_flows import flows_of
-from .frontier_rounds import Size, begin, spread_looped, spread_unrolled
+from .frontier_rounds import Course, Size, begin, spread_looped, spread_unrolled
 from .frontier_state import Scratch, new_scratch, opened
 from .frontier_top import top_of
 from .result import Activation, Dropped
@@ -61,6 +61,51 @@ def supports(code: RuleCode) -> str | None:
     return None
 
 
+class Plan(NamedTuple):
+    """Sizes of a query: its rounds, one for all in a loop; its places; and of the union of all rounds."""
+
+    is_loop: bool
+    sizes: list[Size]
+    n_places: int
+    all_rounds: Size
+
+
+def _planned(width: int, code: RuleCode, limits: Limits, n_sources: int, hubs: bool) -> Plan:
+    is_loop = code.stops or code.rounds > UNROLLED
+    if is_loop:
+        size = Size(max(limits.active[-1], n_sources), limits.pool[-1] if hubs else 0)
+        n_places = limits.touched + size.n_edges(width)
+        n_rows = min(limits.touched, code.rounds * size.n_active)
+        n_pool = min(code.rounds, 4) * size.n_pool  # room for all in all rounds is too much
+        return Plan(True, [size], n_places, Size(n_rows, n_pool))
+    sizes = [
+        Size(limits.active_in(number, n_sources), limits.pool_in(number) if hubs else 0)
+        for number in range(1, code.rounds + 1)
+    ]
+    n_places = n_sources + sum(size.n_edges(width) for size in sizes)
+    union = Size(sum(size.n_active for size in sizes), sum(size.n_pool for size in sizes))
+    return Plan(False, sizes, n_places, union)
+
+
+def follow(
+    arrays: GraphArrays, scratch: Scratch, nodes: Array, values: Array, rounds: Array | None, code: RuleCode,
+    params: RuleParams, limits: Limits, *, with_record: bool, hubs: bool,
+) -> tuple[Course, Array, Plan]:  # fmt: skip
+    """All rounds of a query; arguments as for `frontier_spread`. Returns the number of rounds too."""
+    if (refused := supports(code)) is not None:
+        raise ValueError(f"`code` must be of a rule that a frontier can follow, but {refused}; use a full sweep.")
+    n_sources = nodes.shape[0]
+    plan = _planned(arrays.width, code, limits, n_sources, hubs)
+    course, query = begin(
+        arrays, opened(scratch, plan.n_places), nodes, values, rounds, plan.n_places, code, params, with_record
+    )
+    if plan.is_loop:
+        course, made = spread_looped(arrays, course, query, n_sources, plan.sizes[0], limits.touched, code, params)
+    else:
+        course, made = spread_unrolled(arrays, course, query, n_sources, plan.sizes, code, params)
+    return course, made, plan
+
+
 def frontier_spread(
     arrays: GraphArrays,
     scratch: Scratch,
@@ -96,17 +141,9 @@ def frontier_spread(
     Raises:
         ValueError: while tracing, if the rule is one that a frontier cannot have.
     """
-    if (refused := supports(code)) is not None:
-        raise ValueError(f"`code` must be of a rule that a frontier can follow, but {refused}; use a full sweep.")
-    n_sources = nodes.shape[0]
-    plan = _planned(arrays.width, code, limits, n_sources, hubs)
-    course, query = begin(
-        arrays, opened(scratch, plan.n_places), nodes, values, rounds, plan.n_places, code, params, evidence > 0
+    course, made, plan = follow(
+        arrays, scratch, nodes, values, rounds, code, params, limits, with_record=evidence > 0, hubs=hubs
     )
-    if plan.is_loop:
-        course, made = spread_looped(arrays, course, query, n_sources, plan.sizes[0], limits.touched, code, params)
-    else:
-        course, made = spread_unrolled(arrays, course, query, n_sources, plan.sizes, code, params)
     here = course.here
     is_active = (here.activation >= params.threshold) & (here.activation > 0)
     best = top_of(here.raw, here.node, is_active, top)
@@ -127,32 +164,6 @@ def frontier_spread(
         history=history,
     )
     return activation, Scratch(course.scratch.place, course.scratch.start + plan.n_places)
-
-
-class _Plan(NamedTuple):
-    """Sizes of a query: its rounds, one for all in a loop; its places; and of the union of all rounds."""
-
-    is_loop: bool
-    sizes: list[Size]
-    n_places: int
-    all_rounds: Size
-
-
-def _planned(width: int, code: RuleCode, limits: Limits, n_sources: int, hubs: bool) -> _Plan:
-    is_loop = code.stops or code.rounds > UNROLLED
-    if is_loop:
-        size = Size(max(limits.active[-1], n_sources), limits.pool[-1] if hubs else 0)
-        n_places = limits.touched + size.n_edges(width)
-        n_rows = min(limits.touched, code.rounds * size.n_active)
-        n_pool = min(code.rounds, 4) * size.n_pool  # room for all in all rounds is too much
-        return _Plan(True, [size], n_places, Size(n_rows, n_pool))
-    sizes = [
-        Size(limits.active_in(number, n_sources), limits.pool_in(number) if hubs else 0)
-        for number in range(1, code.rounds + 1)
-    ]
-    n_places = n_sources + sum(size.n_edges(width) for size in sizes)
-    union = Size(sum(size.n_active for size in sizes), sum(size.n_pool for size in sizes))
-    return _Plan(False, sizes, n_places, union)
 
 
 def frontier_many(

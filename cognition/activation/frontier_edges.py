@@ -22,12 +22,14 @@ class Edges(NamedTuple):
         key: [R, K] i32, packed keys.
         strength: [R, K] f32; 0 where there is no edge.
         n_left_out: [] i32, edges in no row.
+        pool_row: [Q] i32, which row of the pool each of the last Q rows is, 0 for none.
     """
 
     owner: Array
     key: Array
     strength: Array
     n_left_out: Array
+    pool_row: Array
 
 
 def edges_of(arrays: GraphArrays, nodes: Array, is_sending: Array, n_pool: int) -> Edges:
@@ -45,13 +47,14 @@ def edges_of(arrays: GraphArrays, nodes: Array, is_sending: Array, n_pool: int) 
     degree = jnp.where(is_sending, arrays.out_degree.at[nodes].get(mode=IN_BOUNDS), 0)
     beyond = jnp.maximum(degree - width, 0)
     n_left_out = jnp.sum(beyond, dtype=jnp.int32)
+    pool_row = jnp.zeros(0, jnp.int32)
     if n_pool:
         pool_owner, pool_row = _pool_rows(arrays, nodes, beyond, n_pool)
         pool_rows = arrays.pool.at[pool_row].get(mode=IN_BOUNDS)
         rows = jnp.concatenate([rows, pool_rows])
         owner = jnp.concatenate([owner, pool_owner])
         n_left_out = n_left_out - jnp.sum(strengths_of(pool_rows) != 0, dtype=jnp.int32)
-    return Edges(owner, keys_of(rows), strengths_of(rows), n_left_out)
+    return Edges(owner, keys_of(rows), strengths_of(rows), n_left_out, pool_row)
 
 
 def _pool_rows(arrays: GraphArrays, nodes: Array, beyond: Array, n_pool: int) -> tuple[Array, Array]:

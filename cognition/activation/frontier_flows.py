@@ -8,23 +8,37 @@ import jax
 import jax.numpy as jnp
 
 from ..graph.layout import GraphArrays, relations_of
-from .frontier_edges import edges_of, let_through, targets
+from .frontier_edges import Edges, edges_of, let_through, targets
 from .frontier_rounds import Course, Size
-from .frontier_state import IN_BOUNDS, Record
+from .frontier_state import IN_BOUNDS
 from .result import NOBODY, Flows
 from .rule import RuleCode, RuleParams
 
 Array = jax.Array
 
 
-class _Carried(NamedTuple):
-    """Edges that carried something. E edges.
+class Carried(NamedTuple):
+    """The rows of all nodes that transmitted in any round. F nodes, R rows of K.
 
     Attributes:
-        source, target: [E] i32, places.
-        through: [E] f32, m C; 0 where there is no edge.
-        key: [E] i32.
+        place: [F] i32, of the nodes.
+        node: [F] i32, N for nobody.
+        edges: their rows.
+        source: [R] i32, place of the node that a row belongs to.
+        target: [R, K] i32, places.
+        through: [R, K] f32, m C; 0 where there is no edge.
     """
+
+    place: Array
+    node: Array
+    edges: Edges
+    source: Array
+    target: Array
+    through: Array
+
+
+class _Chosen(NamedTuple):
+    """Edges one by one; [E] each, as in `Carried`."""
 
     source: Array
     target: Array
@@ -46,10 +60,16 @@ def flows_of(
         n_flows: how many to list.
     """
     record = course.record
-    assert record is not None  # whoever asks for flows has them recorded
-    carried, n_unread = _carried(arrays, course, record, size, code, params)
+    assert record is not None  # whoever asks has it recorded
+    carried = carried_by(arrays, course, size, code, params)
+    everything = _Chosen(
+        jnp.repeat(carried.source, arrays.width),
+        carried.target.reshape(-1),
+        carried.through.reshape(-1),
+        carried.edges.key.reshape(-1),
+    )
 
-    def amount(number: Any, edges: _Carried) -> Array:
+    def amount(number: Any, edges: _Chosen) -> Array:
         ready = record.ready[number].at[edges.target].get(mode=IN_BOUNDS)
         sent = record.sent[number].at[edges.source].get(mode=IN_BOUNDS)
         return jnp.where(ready, sent * edges.through, 0.0)
@@ -57,12 +77,12 @@ def flows_of(
     total = jax.lax.fori_loop(
         0,
         code.rounds,
-        lambda number, total: total + amount(number, carried),
-        jnp.zeros(carried.through.shape[0], jnp.float32),
+        lambda number, total: total + amount(number, everything),
+        jnp.zeros(everything.through.shape[0], jnp.float32),
     )
     n_listed = min(n_flows, total.shape[0])
     strength, which = jax.lax.top_k(jnp.abs(total), n_listed)
-    chosen = _Carried(*(part.at[which].get(mode=IN_BOUNDS) for part in carried))
+    chosen = _Chosen(*(part.at[which].get(mode=IN_BOUNDS) for part in everything))
     by_round = [jnp.zeros((n_listed, 0), jnp.float32)]
     if code.rounds:
         by_round.append(jax.lax.map(lambda number: amount(number, chosen), jnp.arange(code.rounds, dtype=jnp.int32)).T)
@@ -80,13 +100,16 @@ def flows_of(
         by_round=jnp.pad(jnp.concatenate(by_round, axis=1), (missing, (0, 0))),
     )
     n_all = jnp.sum(total != 0, dtype=jnp.int32)
+    n_unread = (
+        carried.edges.n_left_out if size.n_pool else jnp.int32(0)
+    )  # without pool rows edges there carried nothing
     return flows, n_all - jnp.sum(is_there, dtype=jnp.int32) + n_unread
 
 
-def _carried(
-    arrays: GraphArrays, course: Course, record: Record, size: Size, code: RuleCode, params: RuleParams
-) -> tuple[_Carried, Array]:
-    here, nobody = course.here, arrays.capacity
+def carried_by(arrays: GraphArrays, course: Course, size: Size, code: RuleCode, params: RuleParams) -> Carried:
+    """What the edges of all nodes that transmitted let through; `size` has room for these and their pool rows."""
+    record, here, nobody = course.record, course.here, arrays.capacity
+    assert record is not None  # whoever asks has it recorded
     n_places = here.node.shape[0]
     has_sent = jnp.max(record.sent, axis=0, initial=0.0) > 0
     rank = jnp.cumsum(has_sent, dtype=jnp.int32) - 1
@@ -99,15 +122,9 @@ def _carried(
     edges = edges_of(arrays, node, is_there, size.n_pool)
     target, is_used = targets(edges, is_there, nobody)
     target = course.scratch.place.at[target].get(mode=IN_BOUNDS) - course.scratch.start
-    target = jnp.where(is_used & (target >= 0), target, 0)
+    target = jnp.where(is_used & (target >= 0), target, 0).reshape(edges.key.shape)
     retention = here.retention.at[place].get(mode=IN_BOUNDS) if here.retention.ndim else here.retention
-    through = let_through(arrays, node, retention, edges, code, params).reshape(-1)
-    base = here.base.at[target].get(mode=IN_BOUNDS) if here.base.ndim else here.base
-    carried = _Carried(
-        source=jnp.repeat(place.at[edges.owner].get(mode=IN_BOUNDS), arrays.width),
-        target=target,
-        through=jnp.where(is_used, through * base, 0.0),
-        key=edges.key.reshape(-1),
-    )
-    # without pool rows the edges there carried nothing
-    return carried, edges.n_left_out if size.n_pool else jnp.int32(0)
+    through = let_through(arrays, node, retention, edges, code, params)
+    through = through * (here.base.at[target].get(mode=IN_BOUNDS) if here.base.ndim else here.base)
+    through = jnp.where(is_used.reshape(through.shape), through, 0.0)
+    return Carried(place, node, edges, place.at[edges.owner].get(mode=IN_BOUNDS), target, through)

@@ -39,7 +39,7 @@ def _spread(
     arrays: GraphArrays, scratch: Scratch, sources: Array, params: RuleParams, *, code: RuleCode, limits: Limits,
     top: int, evidence: int, hubs: bool, is_timed: bool,
 ) -> tuple[Array, Scratch]:  # fmt: skip
-    """One query of [3, S] or many of [B, 3, S]; the result is one i32 array, for each output costs as much as a round."""
+    """One query of [3, S] or many of [B, 3, S]; the result is one i32 array: outputs are dear."""
     values = jax.lax.bitcast_convert_type(sources[..., 1, :], jnp.float32)
     entries = (sources[..., 0, :], values, sources[..., 2, :] if is_timed else None)
     call = frontier_spread if sources.ndim == 2 else frontier_many
@@ -73,7 +73,7 @@ class FrontierKernel:
 
         Args:
             graph: the graph.
-            sources: see `Sources.of`.
+            sources: see `Sources.of`; `Sources` are taken as checked.
             rule: the rule.
             top: how many nodes to return.
             evidence: how many flows to return, with the history; 0 = neither.
@@ -86,7 +86,8 @@ class FrontierKernel:
             ValueError: the rule is one that a frontier cannot follow, or the sources are wrong.
         """
         _check_supported(rule)
-        packed = packed_sources(Sources.of(sources, graph.n_nodes))
+        checked = sources if isinstance(sources, Sources) else Sources.of(sources, graph.n_nodes)
+        packed = packed_sources(checked)
         hubs = hubs and graph.has_spilled
         limits = _fitted(limits or Limits(), graph.arrays.capacity)
         while True:
