@@ -45,6 +45,30 @@ def worlds(
         _written(table, markdown, world_bench.to_json(cases, command, about), json)
 
 
+@app.command()
+def kernel(
+    nodes: Annotated[
+        str, typer.Option(metavar="N,M", help="Nodes of the large graphs, 1e3 to 1e7; 1e7 needs 16 GB.")
+    ] = "1e4,1e5,1e6",
+    json: Json = None,
+    markdown: Markdown = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="To see that all works: small batches, short timings, 3 rounds.")
+    ] = False,
+) -> None:
+    """Time the activation kernels on one core, beside SciPy, NumPy, scikit-network and plain Python."""
+    with clear_errors():
+        from . import bench_tools, kernel_bench
+
+        sizes = kernel_bench.sizes_of(nodes)
+        about = kernel_bench.machine()
+        n_rounds = bench_tools.QUICK_ROUNDS if quick else bench_tools.N_ROUNDS
+        bench = kernel_bench.measure(sizes, n_rounds=n_rounds, is_quick=quick, said=said)
+        command = command_of("bench kernel", "", {"--nodes": nodes}) + (" --quick" if quick else "")
+        table = kernel_bench.to_markdown(bench, command, about)
+        _written(table, markdown, kernel_bench.to_json(bench, command, about), json)
+
+
 def _written(table: str, markdown: Path | None, numbers: str, json: Path | None) -> None:
     if json is not None:
         replace(json, numbers)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse  # type: ignore[import-untyped]
-from scipy.sparse import _sparsetools
+from scipy.sparse import _sparsetools  # type: ignore[import-untyped]
 
 from ..cognition.activation import SpreadRule
 from ..cognition.graph import EdgeList

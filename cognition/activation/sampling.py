@@ -20,7 +20,7 @@ Array = jax.Array
 
 
 class Local(NamedTuple):
-    """A sample as arrays. P places for members, G slots for edges.
+    """A sample as arrays, of JAX or of NumPy. P places for members, G slots for edges.
 
     Attributes:
         members: [P] i32 node numbers; the capacity of the graph in free places.
@@ -35,18 +35,18 @@ class Local(NamedTuple):
         n_unread: [] i32, edges of members that were not read, since they lie too far back in the pool.
     """
 
-    members: Array
-    source: Array
-    target: Array
-    relation: Array
-    strength: Array
-    share: Array
-    base: Array
-    need: Array
-    retention: Array
-    n_new: Array
-    n_refused: Array
-    n_unread: Array
+    members: Any
+    source: Any
+    target: Any
+    relation: Any
+    strength: Any
+    share: Any
+    base: Any
+    need: Any
+    retention: Any
+    n_new: Any
+    n_refused: Any
+    n_unread: Any
 
 
 class _Slots(NamedTuple):

@@ -46,7 +46,7 @@ def two_components(seed):
     "rule",
     [
         recall(threshold=0.05, rounds=6, decay={"default": 1.7}),
-        literal(rounds=3, below="zero"),
+        literal(rounds=3, below="zero", cap=5.0),
         spreadr(retention=np.linspace(0.2, 0.8, 120), rounds=4, leak=0.1),
         SpreadRule(normalisation="sqrt", restart=0.2),
         SpreadRule(normalisation="fan", conjunctions=True, decay={"causes": 0.0, "default": 0.9}),
@@ -210,6 +210,9 @@ def test_a_decision_may_have_sources_of_its_own():
     taken = sample.sample(graph, [0], 32, rule=PLAIN)
     course = spread_reference(graph.edges(), {1: 0.5}, PLAIN)
     np.testing.assert_allclose(taken.spread({1: 0.5}, everything=True).everything, course.activation[-1], atol=1e-6)
+    both = taken.spread_many([{1: 0.5}, [0]], everything=True)
+    np.testing.assert_allclose(both.everything[0], course.activation[-1], atol=1e-6)
+    np.testing.assert_array_equal(both.nodes[1], taken.spread().nodes)
     with pytest.raises(ValueError, match="`sources` must be members of the sample, got node 0; sample around it"):
         sample.sample(graph, [1], 32, rule=PLAIN).spread([0])
 
