@@ -10,6 +10,7 @@ from habitus.cognition.activation.rule import SpreadRule
 from habitus.cognition.activation.spectrum import spectral_radius
 from habitus.cognition.graph.edge_list import EdgeList
 from habitus.cognition.graph.memory_graph import MemoryGraph
+from habitus.cognition.graph.relations import RELATIONS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -140,6 +141,20 @@ def test_above_one_a_rule_diverges_and_below_it_converges(seed):
         total = spread_reference(edges, list(range(12)), rule).activation.sum(axis=1)
         assert (total[-1] > total[0]) == diverges
         assert total[-1] / total[-13] == pytest.approx(scale**12, rel=1e-3)
+
+
+@pytest.mark.parametrize("normalisation", ["none", "sqrt", "capped_sqrt", "fan", "row", "symmetric"])
+@pytest.mark.parametrize("spends", [False, True])
+def test_growth_is_that_of_one_round_of_the_reference(normalisation, spends):
+    rng = np.random.default_rng(7)
+    source, target = np.nonzero((rng.random((9, 9)) < 0.4) & ~np.eye(9, dtype=bool))
+    relation = rng.integers(0, len(RELATIONS), len(source))
+    edges = EdgeList(9, source, target, 1.0 - rng.random(len(source)), relation, base=rng.random(9))
+    rule = named.literal(
+        retention=rng.random(9), threshold=0.0, normalisation=normalisation, spends=spends, leak=0.1, rounds=1
+    )
+    update = np.array([spread_reference(edges, [node], rule).activation[1] for node in range(9)]).T
+    assert rule.growth(edges) == pytest.approx(np.abs(np.linalg.eigvals(update)).max(), rel=1e-8)
 
 
 def test_leak_restart_base_levels_and_retention_are_in_it():
