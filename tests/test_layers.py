@@ -23,7 +23,7 @@ HOMES = {
     "sb3_contrib": {"agents/deep.py"},
     "tensorboard": {"experiments/tensorboard.py"},
     "faiss": {"cognition/vectors.py"},
-    "networkx": {"cognition/memory.py"},
+    "networkx": {"cognition/memory.py", "cognition/graph/convert.py"},
     "sqlite3": {"cognition/store.py"},
     "matplotlib": {"experiments/plots.py"},
     "PIL": {f"envs/rendering/{name}.py" for name in ("canvas", "fonts", "game_npc", "recording")},

@@ -101,11 +101,12 @@ class EdgeList:
         self._set(name, copied)
 
     def _refuse_twins(self) -> None:
-        order = np.lexsort((self.relation, self.target, self.source))
-        columns = (self.source[order], self.target[order], self.relation[order])
-        same = np.logical_and.reduce([column[1:] == column[:-1] for column in columns])
-        if same.any():
-            first, second = sorted(order[np.flatnonzero(same)[0] :][:2].tolist())
+        # one number for an edge: 27 bits for each node, 4 for the relation
+        key = (self.source.astype(np.int64) << 31) | (self.target.astype(np.int64) << 4) | self.relation
+        ordered = np.sort(key)
+        same = np.flatnonzero(ordered[1:] == ordered[:-1])
+        if same.size:
+            first, second = np.flatnonzero(key == ordered[same[0]])[:2].tolist()
             name = self.relations[int(self.relation[first])]
             raise ValueError(
                 f"an edge must stand once, but rows {first} and {second} are both {self.source[first]} -> "

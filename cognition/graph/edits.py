@@ -11,7 +11,7 @@ between edges of different nodes makes no difference.
 from __future__ import annotations
 
 import functools
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -41,10 +41,10 @@ class EdgeBatch(NamedTuple):
         n: [] i32.
     """
 
-    source: Array
-    key: Array
-    strength: Array
-    n: Array
+    source: Any
+    key: Any
+    strength: Any
+    n: Any
 
 
 class Written(NamedTuple):

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import heapq
-from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from . import checks, edits, packing
+from . import checks, convert, edits, growth, packing, saving, sweeps
 from .edge_list import MAX_NODES, EdgeList
-from .layout import DEFAULT_ROW, GraphArrays
-from .relations import RELATIONS, checked_relations
+from .labels import Labels
+from .layout import DEFAULT_ROW, TARGET_BITS, GraphArrays
+from .relations import MAX_RELATIONS, RELATIONS, checked_relations
 
-LARGEST_BATCH = 1 << 16
-BATCHES = (16, 1024, LARGEST_BATCH)
-"""Sizes to which batches are padded; each is compiled once for a size of the graph."""
+if TYPE_CHECKING:
+    import networkx
 
 
 class Edge(NamedTuple):
@@ -32,18 +36,18 @@ class Edge(NamedTuple):
 class MemoryGraph:
     """A directed graph with typed edges of strengths in [-1, 1], changed in place and never too small.
 
-    Nodes are numbers from 0; a deleted node's number is given to a later one. An edge is known by its source, target
-    and relation. Strengths are f32.
+    Nodes are numbers from 0; a deleted node's number is given to a later one, the smallest first. An edge is known by
+    its source, target and relation. Strengths are f32. Nodes may have labels, by which `node` finds them.
 
-    Edits use up the arrays that they change: arrays taken from `arrays` earlier are deleted, and JAX refuses them by
-    name. Take `arrays` anew after each edit, or `copy()` the graph.
+    Edits use up the arrays that they change: arrays taken from `arrays` earlier are deleted, and JAX says so when they
+    are used. Take `arrays` anew after each edit, or work on a `copy()`.
 
     Args:
         capacity: nodes for which room is made at once; it doubles when they fill 7/8 of it.
-        row: K, edges in the row of a node; further ones go to the pool. A power of two is fastest.
-        pool: pool rows for which room is made at once; None = an eighth of the capacity.
+        row: K, edges in the row of a node; further ones go to the pool.
+        pool: pool rows for which room is made at once; None = an eighth of the capacity. It grows when it is full.
         relations: names of the relations.
-        labels: whether nodes have names.
+        labels: whether nodes have labels.
 
     Raises:
         TypeError, ValueError: an argument is wrong, by name.
@@ -59,47 +63,169 @@ class MemoryGraph:
         labels: bool = False,
     ) -> None:
         checks.whole("capacity", capacity, 1, MAX_NODES)
-        checks.whole("row", row, 1, 1024)
-        names = checked_relations(relations)
+        if not isinstance(labels, bool):
+            raise TypeError(f"`labels` must be True or False, got {labels!r}; give names in `add_nodes`.")
         nothing = np.zeros(0, np.int32)
-        self._hold(EdgeList(0, nothing, nothing, np.zeros(0), relations=names), capacity, row, pool)
-        self._labels: list[str | None] | None = [] if labels else None
+        edges = EdgeList(0, nothing, nothing, np.zeros(0), relations=checked_relations(relations))
+        self._hold(edges, capacity, row, pool, Labels() if labels else None)
 
     @classmethod
     def from_edges(
         cls,
-        edges: EdgeList,
+        edges: convert.Columns,
         *,
         capacity: int | None = None,
         row: int = DEFAULT_ROW,
         pool: int | None = None,
+        relations: Sequence[str] | None = None,
+        columns: Mapping[str, str] | None = None,
+        duplicates: convert.Duplicates = "error",
     ) -> Self:
-        """The graph of an edge list."""
+        """The graph of a table of edges.
+
+        Args:
+            edges: an `EdgeList`; columns (source, target[, strength[, relation]]); a pandas DataFrame; or the path of a
+                CSV or Parquet file. Nodes are numbers, or labels, which are numbered in the order of their appearance,
+                row by row. Strength is 1, relation the first, where there is no such column.
+            capacity: nodes for which room is made; None = as many as there are.
+            row: see the class.
+            pool: see the class; None = as many as are needed.
+            relations: names of the relations; None = `RELATIONS`, or those of the edge list.
+            columns: names of the columns of a table, where they are not "source", "target", "strength", "relation".
+            duplicates: what becomes of rows of one edge: "error" refuses them, "add" adds their strengths up, within
+                [-1, 1], "last" keeps the last.
+
+        Raises:
+            TypeError, ValueError: an argument or a row is wrong, with the numbers of the first wrong rows.
+            FileNotFoundError: no such file.
+            ImportError: a Parquet file, and pyarrow is not installed.
+        """
+        table, labels = convert.edge_list(edges, relations, columns, duplicates)
         graph = cls.__new__(cls)
-        graph._hold(edges, edges.n_nodes if capacity is None else capacity, row, pool)
-        graph._labels = None
+        graph._hold(table, table.n_nodes if capacity is None else capacity, row, pool, labels)
         return graph
 
-    def _hold(self, edges: EdgeList, capacity: int, row: int, pool: int | None) -> None:
+    @classmethod
+    def from_networkx(cls, graph: networkx.Graph[Any], *, relations: Sequence[str] | None = None, **sizes: Any) -> Self:
+        """The graph of a networkx graph.
+
+        Edges may have the attributes `strength` (else `weight`, else 1) and `relation` (else the key of the edge where
+        that names one, else the first relation), nodes `base` and `need`. Edges without direction go both ways. Nodes
+        that are not the numbers 0, 1, ... become labels.
+
+        Raises:
+            TypeError, ValueError: an attribute is wrong, with the edge or node.
+        """
+        table, labels = convert.from_networkx(graph, relations)
+        made = cls.__new__(cls)
+        made._hold(
+            table, sizes.pop("capacity", table.n_nodes), sizes.pop("row", DEFAULT_ROW), sizes.pop("pool", None), labels
+        )
+        if sizes:
+            raise TypeError(f"`from_networkx` takes `capacity`, `row` and `pool`, got {sorted(sizes)}.")
+        return made
+
+    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
+        """A networkx graph of the living nodes, by label where they have one; edges are keyed by relation."""
+        return convert.to_networkx(self.edges(), self._is_node, self._labels)
+
+    @classmethod
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        capacity: int | None = None,
+        row: int | None = None,
+        pool: int | None = None,
+    ) -> Self:
+        """A graph that `save` wrote, into as much room as is wanted.
+
+        Raises:
+            FileNotFoundError: no such file.
+            DamagedFileError, NewerFileError, MismatchError: see `cognition.errors`.
+        """
+        saved = saving.read(path)
+        graph = cls.__new__(cls)
+        size = saved.edges.n_nodes if capacity is None else capacity
+        graph._hold(saved.edges, size, saved.row if row is None else row, pool, saved.labels)
+        graph._is_node[: saved.edges.n_nodes] = saved.is_node
+        graph._free = np.flatnonzero(~saved.is_node).tolist()
+        return graph
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the graph as npz, whole or not at all; equal graphs give equal bytes, however they came about."""
+        is_node = self._is_node[: self._n_nodes]
+        return saving.write(path, saving.Saved(self.edges(), is_node, self._arrays.width, self._labels))
+
+    def copy(self) -> Self:
+        """Another graph of the same content; edits of one leave the other as it is."""
+        return copy.deepcopy(self)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        twin = type(self).__new__(type(self))
+        for name, value in self.__dict__.items():
+            kept = name in ("_edges", "_relations")  # both cannot change
+            arrays = name == "_arrays"
+            twin.__dict__[name] = (
+                value if kept else jax.tree.map(jnp.copy, value) if arrays else copy.deepcopy(value, memo)
+            )
+        return twin
+
+    __copy__ = copy
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_arrays": jax.tree.map(np.array, self._arrays), "_edges": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update({**state, "_arrays": jax.tree.map(jnp.array, state["_arrays"])})
+
+    def __repr__(self) -> str:
+        return (
+            f"MemoryGraph({self.n_living} nodes, {self._n_edges} edges, capacity {self._arrays.capacity}, "
+            f"row {self._arrays.width}, pool {self._arrays.pool.shape[0]}, version {self._version})"
+        )
+
+    def _hold(self, edges: EdgeList, capacity: int, row: int, pool: int | None, labels: Labels | None) -> None:
+        checks.whole("capacity", capacity, 0, MAX_NODES)
+        checks.whole("row", row, 1, 1024)
         needed = 1 + int(packing.segments(edges.out_degree(), row).sum())
         capacity = packing.fitting(max(capacity, edges.n_nodes))
         if pool is None:
-            pool = max(capacity // 8 if not edges.n_edges else 0, needed)
+            pool = needed if edges.n_edges else capacity // 8
+        checks.whole("pool", pool, 0, 2**31 - 1)
         self._arrays = packing.packed(edges, capacity, row, packing.fitting(max(pool, needed)))
         self._relations = edges.relations
+        self._labels = labels
+        self._n_nodes = edges.n_nodes
         self._n_edges = edges.n_edges
-        self._n_spilled = int((edges.out_degree() > row).sum())
+        self._n_spilled: int | None = int((edges.out_degree() > row).sum())
         self._version = 0
         self._edges: EdgeList | None = None
-        self._is_node = np.zeros(self._arrays.capacity, bool)
+        self._is_node = np.zeros(capacity, bool)
         self._is_node[: edges.n_nodes] = True
-        self._n_nodes = edges.n_nodes
-        self._free: list[int] = []
+        self._free: list[int] = []  # a heap
 
     @property
     def arrays(self) -> GraphArrays:
         """The arrays, until the next edit."""
         return self._arrays
+
+    def adopt(self, arrays: GraphArrays) -> None:
+        """Take back arrays that compiled code of the caller's changed.
+
+        Its nodes must be those of this graph; edges may differ.
+
+        Raises:
+            ValueError: the arrays are of other sizes.
+        """
+        shapes = [leaf.shape for leaf in jax.tree.leaves(arrays)]
+        expected = [leaf.shape for leaf in jax.tree.leaves(self._arrays)]
+        if shapes != expected:
+            raise ValueError(f"`arrays` must have the shapes of this graph's, {expected}, got {shapes}.")
+        self._arrays = arrays
+        self._n_spilled = None
+        self._n_edges = -1
+        self._changed()
 
     @property
     def relations(self) -> tuple[str, ...]:
@@ -117,131 +243,180 @@ class MemoryGraph:
         return self._n_nodes
 
     @property
+    def n_living(self) -> int:
+        """Nodes that were not deleted."""
+        return self._n_nodes - len(self._free)
+
+    @property
     def n_edges(self) -> int:
         """Edges."""
+        if self._n_edges < 0:
+            self._n_edges = int(packing.host(self._arrays.out_degree).sum())
         return self._n_edges
 
     @property
     def has_spilled(self) -> bool:
         """Whether any node has more edges than its row holds."""
+        if self._n_spilled is None:
+            self._n_spilled = int((packing.host(self._arrays.out_degree) > self._arrays.width).sum())
         return self._n_spilled > 0
 
+    @property
+    def is_node(self) -> npt.NDArray[np.bool_]:
+        """[n_nodes] whether a number is that of a living node; a copy."""
+        return self._is_node[: self._n_nodes].copy()
+
     def edges(self) -> EdgeList:
-        """The graph as columns; the same object until the next edit."""
+        """The graph as columns, by (source, target, relation); the same object until the next edit.
+
+        Numbers of deleted nodes stand in it as nodes with base level 0 and without edges.
+        """
         if self._edges is None:
             self._edges = packing.unpacked(self._arrays, self._relations)
         return self._edges
 
-    def add_nodes(self, n: int = 1, base: Any = 1.0, need: Any = 0) -> npt.NDArray[np.int32]:
-        """New nodes without edges; returns their numbers."""
+    def neighbours(self, node: int | str) -> list[Edge]:
+        """Edges that leave a node, strongest first."""
+        number = self.node(node)
+        keys, strengths = packing.edges_of(self._arrays, number)
+        found = [
+            Edge(number, int(key) & (1 << TARGET_BITS) - 1, self._relations[int(key) >> TARGET_BITS], float(strength))
+            for key, strength in zip(keys, strengths, strict=True)
+        ]
+        return sorted(found, key=lambda edge: (-abs(edge.strength), edge.target, edge.relation))
+
+    def edge(self, source: int | str, target: int | str, relation: int | str = 0) -> float:
+        """Strength of an edge, 0 where there is none."""
+        numbers = checks.relation_numbers(relation, 1, self._relations)
+        key = self.node(target) | int(numbers[0]) << TARGET_BITS
+        keys, strengths = packing.edges_of(self._arrays, self.node(source))
+        return float(strengths[keys == key].sum())
+
+    @property
+    def labels(self) -> list[str | None] | None:
+        """Label of every number, None where it has none; None for a graph without labels."""
+        return None if self._labels is None else self._labels.column(self._n_nodes)
+
+    def node(self, node: int | str) -> int:
+        """Number of a living node, by label or number.
+
+        Raises:
+            ValueError: there is none.
+        """
+        if isinstance(node, str):
+            if self._labels is None:
+                raise ValueError(f"`node` must be a number, got {node!r}; this graph has no labels.")
+            return self._labels.number(node)
+        checks.whole("node", node, 0, MAX_NODES)
+        return int(checks.nodes("node", node, self._is_node)[0])
+
+    def add_nodes(
+        self, n: int = 1, base: Any = 1.0, need: Any = 0, labels: Sequence[str] | None = None
+    ) -> npt.NDArray[np.int32]:
+        """New nodes without edges.
+
+        Args:
+            n: how many.
+            base: base level in [0, 1], one for all or one per node.
+            need: see `EdgeList.need`, one for all or one per node.
+            labels: one per node, new to the graph.
+
+        Returns:
+            [n] i32, their numbers.
+        """
         checks.whole("n", n, 0, MAX_NODES)
         bases = checks.column("base", base, n, np.float32, 0, 1)
         needs = checks.column("need", need, n, np.int32, 0, 2**31 - 1)
-        reused = [heapq.heappop(self._free) for _ in range(min(n, len(self._free)))]
-        fresh = np.arange(self._n_nodes, self._n_nodes + n - len(reused))
-        self._make_room(self._n_nodes + len(fresh))
-        nodes = np.concatenate([np.array(reused, np.int32), fresh.astype(np.int32)])
-        for begin in range(0, n, LARGEST_BATCH):
-            part = slice(begin, begin + LARGEST_BATCH)
-            size = padded(len(nodes[part]))
-            self._arrays = edits.add_nodes(
-                self._arrays,
-                fill(nodes[part], size, self._arrays.capacity),
-                fill(bases[part], size, 0),
-                fill(needs[part], size, 0),
-            )
+        names = None
+        if labels is not None:
+            if self._labels is None:
+                raise ValueError("`labels` need a graph with labels; make it with MemoryGraph(labels=True).")
+            names = self._labels.checked(labels, n)
+        n_fresh = max(0, n - len(self._free))
+        self._arrays = growth.with_room(self._arrays, self._n_nodes + n_fresh)
+        self._is_node = np.pad(self._is_node, (0, self._arrays.capacity - len(self._is_node)))
+        reused = [heapq.heappop(self._free) for _ in range(n - n_fresh)]
+        fresh = np.arange(self._n_nodes, self._n_nodes + n_fresh, dtype=np.int32)
+        nodes = np.concatenate([np.array(reused, np.int32), fresh])
+        self._arrays = growth.with_nodes(self._arrays, nodes, bases, needs)
         self._is_node[nodes] = True
-        self._n_nodes += len(fresh)
-        self._changed()
+        self._n_nodes += n_fresh
+        if names is not None and self._labels is not None:
+            self._labels.give(nodes.tolist(), names)
+        if n:
+            self._changed()
         return nodes
 
+    def delete_nodes(self, nodes: Any) -> int:
+        """Remove nodes with all their edges; returns how many edges went. Their numbers are free for new nodes."""
+        gone = np.unique(checks.nodes("nodes", nodes, self._is_node))
+        before = self.n_edges
+        if not len(gone):
+            return 0
+        self._arrays, (self._n_edges, self._n_spilled) = growth.without_nodes(self._arrays, gone)
+        self._is_node[gone] = False
+        for number in gone.tolist():
+            heapq.heappush(self._free, number)
+        if self._labels is not None:
+            self._labels.take(gone.tolist())
+        self._changed()
+        return before - self.n_edges
+
+    def decay(self, factor: float | Mapping[str, float], floor: float = 0.0) -> int:
+        """Multiply all strengths, and remove edges whose |strength| falls below `floor`; returns how many.
+
+        Args:
+            factor: in [0, 1]; or by name of the relation, 1 for the others.
+            floor: in [0, 1].
+        """
+        checks.column("floor", floor, 1, np.float32, 0, 1)
+        if isinstance(factor, Mapping):
+            factors = np.ones(MAX_RELATIONS, np.float32)
+            for name, value in factor.items():
+                number = checks.relation_numbers(name, 1, self._relations)[0]
+                factors[number] = checks.column(f"factor[{name!r}]", value, 1, np.float32, 0, 1)[0]
+        else:
+            factors = checks.column("factor", factor, 1, np.float32, 0, 1)[0]
+        before = self.n_edges
+        self._arrays, counts = sweeps.decay(self._arrays, factors, np.float32(floor))
+        self._n_edges, self._n_spilled = np.asarray(counts).tolist()
+        self._changed()
+        return before - self._n_edges
+
     def add_edges(self, source: Any, target: Any, strength: Any, relation: Any = 0) -> None:
-        """Add edges, or strengthen them where they stand: W = clip(W + strength, -1, 1)."""
+        """Add edges, or strengthen those that stand: W = clip(W + strength, -1, 1). An edge that becomes 0 is removed.
+
+        Args:
+            source: nodes, one for all or one per edge.
+            target: nodes, likewise.
+            strength: in [-1, 1], likewise.
+            relation: names or numbers, likewise.
+
+        Raises:
+            TypeError, ValueError: a column is wrong, by its name and first wrong row; nothing is written then.
+        """
         self._write("add", source, target, strength, relation)
 
     def set_edges(self, source: Any, target: Any, strength: Any, relation: Any = 0) -> None:
-        """Set strengths of edges, new or old; 0 removes."""
+        """Set strengths of edges, new or old; 0 removes. Arguments and errors as for `add_edges`."""
         self._write("set", source, target, strength, relation)
 
     def delete_edges(self, source: Any, target: Any, relation: Any = 0) -> int:
-        """Remove edges; returns how many stood."""
-        before = self._n_edges
+        """Remove edges; returns how many of them stood. Arguments and errors as for `add_edges`."""
+        before = self.n_edges
         self._write("delete", source, target, 0.0, relation)
-        return before - self._n_edges
+        return before - self.n_edges
 
     def _write(self, mode: edits.Mode, source: Any, target: Any, strength: Any, relation: Any) -> None:
-        sources, keys, strengths = checks.edge_columns(
-            self._is_node, self._relations, source, target, strength, relation
-        )
-        for begin in range(0, len(sources), LARGEST_BATCH):
-            part = slice(begin, begin + LARGEST_BATCH)
-            self._write_batch(mode, sources[part], keys[part], strengths[part])
-        if len(sources):
-            self._changed()
-
-    def _write_batch(self, mode: edits.Mode, source: Any, key: Any, strength: Any) -> None:
-        while len(source):
-            size = padded(len(source))
-            batch = edits.EdgeBatch(
-                fill(source, size, self._arrays.capacity),
-                fill(key, size, 0),
-                fill(strength, size, 0),
-                np.int32(len(source)),
-            )
-            self._arrays, written = edits.write_edges(self._arrays, batch, mode=mode)
-            made, removed, refused, spilled = np.asarray(written.counts).tolist()
-            self._n_edges += made - removed
-            self._n_spilled += spilled
-            if not refused:
-                return
-            again = np.asarray(written.refused)[: len(source)]
-            source, key, strength = source[again], key[again], strength[again]
-            self._renew_pool()
-
-    def _make_room(self, n_nodes: int) -> None:
-        capacity = self._arrays.capacity
-        while n_nodes > capacity - capacity // 8:
-            capacity *= 2
-        if capacity == self._arrays.capacity:
+        columns = checks.edge_columns(self._is_node, self._relations, source, target, strength, relation)
+        if not len(columns[0]):
             return
-        if capacity > MAX_NODES:
-            raise ValueError(f"a graph must have at most {MAX_NODES} nodes, got {n_nodes}.")
-        self._arrays = edits.with_capacity(self._arrays, capacity)
-        self._is_node = np.concatenate([self._is_node, np.zeros(capacity - len(self._is_node), bool)])
-
-    def _renew_pool(self) -> None:
-        """Close gaps in the pool, and double it where they are less than half of it."""
-        arrays = self._arrays
-        degree, first = packing.host(arrays.out_degree), packing.host(arrays.spill)
-        hubs = np.flatnonzero(degree > arrays.width)
-        owned = packing.segments(degree[hubs], arrays.width)
-        n_pool = 1 + int(owned.sum())
-        size = arrays.pool.shape[0]
-        if 2 * n_pool > size:
-            size *= 2
-        begins = 1 + np.cumsum(owned) - owned
-        kept = np.zeros(size, np.int32)
-        within = np.arange(n_pool - 1) - np.repeat(begins - 1, owned)
-        used = -(-(degree[hubs] - arrays.width) // arrays.width)
-        kept[1:n_pool] = np.where(within < np.repeat(used, owned), np.repeat(first[hubs], owned) + within, 0)
-        spill = np.zeros_like(first)
-        spill[hubs] = begins
-        self._arrays = arrays._replace(
-            pool=edits.with_pool_rows(arrays.pool, kept), spill=jnp.array(spill), n_pool=jnp.int32(n_pool)
-        )
+        before = self.n_edges, self.has_spilled
+        self._arrays, (change, spilled) = growth.written(self._arrays, mode, *columns)
+        self._n_edges = before[0] + change
+        self._n_spilled = (self._n_spilled or 0) + spilled
+        self._changed()
 
     def _changed(self) -> None:
         self._version += 1
         self._edges = None
-
-
-def padded(size: int) -> int:
-    """The size to which a batch is padded."""
-    return next(batch for batch in BATCHES if size <= batch)
-
-
-def fill(column: npt.NDArray[Any], size: int, value: Any) -> npt.NDArray[Any]:
-    """The column, with `value` from its end to `size`."""
-    longer = np.full(size, value, column.dtype)
-    longer[: len(column)] = column
-    return longer

@@ -109,6 +109,15 @@ def unpacked(arrays: GraphArrays, relations: tuple[str, ...]) -> EdgeList:
     )
 
 
+def edges_of(arrays: GraphArrays, node: int) -> tuple[IntArray, npt.NDArray[np.float32]]:
+    """([d] i32 packed keys, [d] f32 strengths) of the edges that leave a node."""
+    degree, width = int(host(arrays.out_degree)[node]), arrays.width
+    first, n_rows = int(host(arrays.spill)[node]), max(0, -(-(degree - width) // width))
+    lines = np.concatenate([host(arrays.rows)[node : node + 1], host(arrays.pool)[first : first + n_rows]])
+    keys, bits = lines[:, :width].reshape(-1)[:degree], lines[:, width:].reshape(-1)[:degree]
+    return keys, np.ascontiguousarray(bits).view(np.float32)
+
+
 def host(array: Any) -> npt.NDArray[Any]:
     """The array in NumPy, to be read at once: its memory is written again by the next edit."""
     return np.asarray(array)

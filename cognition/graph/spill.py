@@ -66,7 +66,8 @@ def settled(once: Array, read: Callable[[], tuple[Array, ...]]) -> tuple[Array, 
     """
     shapes = jax.eval_shape(read)
     start = tuple(jnp.zeros(shape.shape, shape.dtype) for shape in shapes)
-    return lax.fori_loop(jnp.int32(0), once, lambda _, __: read(), start)
+    found: tuple[Array, ...] = lax.fori_loop(jnp.int32(0), once, lambda _, __: read(), start)
+    return found
 
 
 def lanes(width: int) -> Array:
@@ -155,7 +156,8 @@ def moved_rows(pool: Array, first: Array, to: Array, n_rows: Array) -> Array:
         pool = with_line(pool, to + number, line_at(pool, first + number))
         return with_line(pool, first + number, empty)
 
-    return lax.fori_loop(jnp.int32(0), n_rows, row, pool)
+    moved: Array = lax.fori_loop(jnp.int32(0), n_rows, row, pool)
+    return moved
 
 
 def empty_line(width: int) -> Array:

@@ -136,7 +136,8 @@ def _closed(keys: Array, strengths: Array, stays: Array) -> tuple[Array, Array]:
         )
 
     start = (jnp.full(keys.shape, EMPTY, jnp.int32), jnp.zeros(keys.shape, jnp.float32))
-    return lax.fori_loop(jnp.int32(0), jnp.int32(width), lane, start)
+    closed: tuple[Array, Array] = lax.fori_loop(jnp.int32(0), jnp.int32(width), lane, start)
+    return closed
 
 
 def _hub_closed(node: Array, once: Array, arrays: GraphArrays, lives: Array | None) -> GraphArrays:
@@ -182,7 +183,7 @@ def _hub_closed(node: Array, once: Array, arrays: GraphArrays, lives: Array | No
         total = jnp.sum(jnp.abs(strengths_of(line))) + scan.total
         return pool, line, beyond - has_room.astype(jnp.int32), total, has_room | swaps
 
-    start = (pool, line, beyond, jnp.float32(0.0), jnp.bool(True))
+    start: tuple[Array, ...] = (pool, line, beyond, jnp.float32(0.0), jnp.bool(True))
     pool, line, beyond, total, _ = lax.while_loop(is_unsettled, rise, start)
     inside = jnp.sum(keys_of(line) != EMPTY, dtype=jnp.int32)
     return arrays._replace(

@@ -1,0 +1,242 @@
+"""Graphs from tables and from networkx, and back.
+
+pandas and networkx are imported only where they are used; pyarrow, which pandas needs for Parquet, is optional.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from .edge_list import MAX_NODES, EdgeList
+from .labels import Labels
+from .relations import RELATIONS, checked_relations
+
+if TYPE_CHECKING:
+    import networkx
+    import pandas
+
+Columns: TypeAlias = "EdgeList | Sequence[Any] | pandas.DataFrame | str | os.PathLike[str]"
+Duplicates = Literal["error", "add", "last"]
+Array = npt.NDArray[Any]
+
+NAMES = ("source", "target", "strength", "relation")
+SHOWN = 5  # wrong rows that an error lists
+
+
+def edge_list(
+    edges: Columns,
+    relations: Sequence[str] | None,
+    columns: Mapping[str, str] | None,
+    duplicates: Duplicates,
+) -> tuple[EdgeList, Labels | None]:
+    """The edges of a table, and the labels of its nodes where they are not numbers.
+
+    Args, raises: see `MemoryGraph.from_edges`.
+    """
+    if duplicates not in get_args(Duplicates):
+        raise ValueError(f"`duplicates` must be one of {list(get_args(Duplicates))}, got {duplicates!r}.")
+    if isinstance(edges, EdgeList):
+        if relations is not None and tuple(relations) != edges.relations:
+            raise ValueError(f"`relations` must be those of the edge list, {edges.relations}, got {relations}.")
+        return edges, None
+    names = checked_relations(RELATIONS if relations is None else relations)
+    table = _table(edges, columns)
+    source, target, labels = _nodes(table["source"], table["target"])
+    size = len(source)
+    strength = _strengths(table.get("strength", np.ones(size)))
+    relation = _relations(table.get("relation", np.zeros(size, np.uint8)), names)
+    n_nodes = 1 + int(max(source.max(initial=-1), target.max(initial=-1)))
+    if duplicates != "error" or size:
+        source, target, strength, relation = _single(source, target, strength, relation, duplicates)
+    return EdgeList(n_nodes, source, target, strength, relation, relations=names), labels
+
+
+def _table(edges: Any, columns: Mapping[str, str] | None) -> dict[str, Array]:
+    wanted = {name: name for name in NAMES}
+    for name, column in (columns or {}).items():
+        if name not in wanted:
+            raise ValueError(f"`columns` must name columns for {list(NAMES)}, got {name!r}.")
+        wanted[name] = column
+    if isinstance(edges, str | os.PathLike):
+        edges = _file(Path(edges))
+    if hasattr(edges, "columns"):
+        required = {"source", "target", *(columns or {})}
+        for name in required:
+            if wanted[name] not in edges.columns:
+                raise ValueError(
+                    f"`edges` must have a column {wanted[name]!r}, got {list(edges.columns)}; "
+                    f"say which it is by columns={{{name!r}: ...}}."
+                )
+        table = {name: edges[column].to_numpy() for name, column in wanted.items() if column in edges.columns}
+    else:
+        if isinstance(edges, np.ndarray) or not isinstance(edges, Sequence) or not 2 <= len(edges) <= 4:
+            raise TypeError(
+                "`edges` must be an EdgeList, columns (source, target[, strength[, relation]]), a pandas DataFrame or "
+                f"a path, got {type(edges).__name__}."
+            )
+        table = {name: np.asarray(column) for name, column in zip(NAMES, edges, strict=False)}
+    for name, column in table.items():
+        if column.ndim != 1 or len(column) != len(table["source"]):
+            raise ValueError(f"`{name}` must have shape ({len(table['source'])},), got {column.shape}.")
+    return table
+
+
+def _file(path: Path) -> Any:
+    import pandas
+
+    if not path.is_file():
+        raise FileNotFoundError(f"`edges` names the file {path}, which does not exist.")
+    match path.suffix.lower():
+        case ".csv":
+            return pandas.read_csv(path)
+        case ".parquet":
+            try:
+                return pandas.read_parquet(path)
+            except ImportError as error:
+                raise ImportError(
+                    f"{path} is a Parquet file, which needs pyarrow: `pip install pyarrow`, or give a CSV."
+                ) from error
+    raise ValueError(f"`edges` must name a .csv or .parquet file, got {path}.")
+
+
+def _nodes(source: Array, target: Array) -> tuple[Array, Array, Labels | None]:
+    kinds = {column.dtype.kind for column in (source, target) if len(column)}
+    if kinds <= set("iuf"):
+        return _numbers("source", source), _numbers("target", target), None
+    if not kinds <= set("OUT"):
+        raise TypeError(
+            f"`source` and `target` must both be numbers or both labels, got {source.dtype}, {target.dtype}."
+        )
+    import pandas
+
+    for name, column in (("source", source), ("target", target)):
+        is_label = np.array([isinstance(value, str) and value != "" for value in column.tolist()], bool)
+        _refuse(name, ~is_label, column, "a label that is not empty (or all nodes numbers)")
+    both = np.stack([source.astype(object), target.astype(object)], axis=1).reshape(-1)
+    numbers, labels = pandas.factorize(both)
+    pairs = numbers.astype(np.int32).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1], Labels([str(label) for label in labels])
+
+
+def _numbers(name: str, column: Array) -> Array:
+    is_right = (column >= 0) & (column <= MAX_NODES - 1)  # NaN is in no range
+    if column.dtype.kind == "f":
+        is_right &= np.floor(column) == column
+    _refuse(name, ~is_right, column, f"a node number in [0, {MAX_NODES - 1}]")
+    return column.astype(np.int32)
+
+
+def _strengths(column: Array) -> Array:
+    if len(column) and column.dtype.kind not in "iuf":
+        raise TypeError(f"`strength` must be numbers, got {column.dtype}.")
+    numbers = column.astype(np.float64)
+    is_right = (numbers >= -1) & (numbers <= 1) & (numbers.astype(np.float32) != 0)
+    _refuse("strength", ~is_right, column, "in [-1, 1] and not 0 in f32")
+    return numbers
+
+
+def _relations(column: Array, names: tuple[str, ...]) -> Array:
+    if column.dtype.kind in "iu":
+        _refuse("relation", ~((column >= 0) & (column < len(names))), column, f"a number below {len(names)}")
+        return column.astype(np.uint8)
+    number = {name: place for place, name in enumerate(names)}
+    found = np.array([number.get(value, -1) if isinstance(value, str) else -1 for value in column.tolist()], np.int32)
+    _refuse("relation", found < 0, column, f"one of {list(names)}")
+    return found.astype(np.uint8)
+
+
+def _single(
+    source: Array, target: Array, strength: Array, relation: Array, duplicates: Duplicates
+) -> tuple[Array, Array, Array, Array]:
+    """The columns with each edge once."""
+    key = (source.astype(np.int64) << 31) | (target.astype(np.int64) << 4) | relation
+    ordered = np.sort(key)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return source, target, strength, relation
+    _, first, edge = np.unique(key, return_index=True, return_inverse=True)
+    if duplicates == "error":
+        is_again = np.ones(len(key), bool)
+        is_again[first] = False
+        rows = np.flatnonzero(is_again)
+        raise ValueError(
+            f"an edge must stand once, but {_rows(rows)} repeat one (row {rows[0]}: {source[rows[0]]} -> "
+            f'{target[rows[0]]}); use duplicates="add" or duplicates="last".'
+        )
+    if duplicates == "add":
+        strength = np.clip(np.bincount(edge, strength), -1.0, 1.0)
+        kept = strength.astype(np.float32) != 0
+        first, strength = first[kept], strength[kept]
+        return source[first], target[first], strength, relation[first]
+    last = np.zeros(len(first), np.int64)
+    last[edge] = np.arange(len(key))  # later rows overwrite earlier ones
+    return source[last], target[last], strength[last], relation[last]
+
+
+def _refuse(name: str, is_wrong: Array, column: Array, expected: str) -> None:
+    if is_wrong.any():
+        rows = np.flatnonzero(is_wrong)
+        found = ", ".join(repr(value) for value in column[rows[:SHOWN]].tolist())
+        raise ValueError(f"`{name}` must be {expected}, got {found} in {_rows(rows)}.")
+
+
+def _rows(rows: Array) -> str:
+    shown = ", ".join(str(row) for row in rows[:SHOWN])
+    more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+    return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
+
+
+def from_networkx(graph: networkx.Graph[Any], relations: Sequence[str] | None) -> tuple[EdgeList, Labels | None]:
+    """The edges and labels of a networkx graph; see `MemoryGraph.from_networkx`."""
+    if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
+        raise TypeError(f"`graph` must be a networkx graph, got {type(graph).__name__}.")
+    names = checked_relations(RELATIONS if relations is None else relations)
+    nodes = list(graph.nodes)
+    is_numbered = all(isinstance(node, int | np.integer) for node in nodes) and set(nodes) == set(range(len(nodes)))
+    number = {node: node if is_numbered else place for place, node in enumerate(nodes)}
+    labels = None if is_numbered else Labels(Labels().checked([str(node) for node in nodes], len(nodes)))
+    found: dict[tuple[int, int, int], float] = {}
+    links: Any = graph.edges  # its calls differ by class
+    triples = (
+        links(keys=True, data=True) if graph.is_multigraph() else ((a, b, None, d) for a, b, d in links(data=True))
+    )
+    for a, b, key, data in triples:
+        name = data.get("relation", key if key in names else names[0])
+        if name not in names:
+            raise ValueError(f"`relation` of the edge {a!r} -> {b!r} must be one of {list(names)}, got {name!r}.")
+        strength = data.get("strength", data.get("weight", 1.0))
+        both = ((a, b),) if graph.is_directed() or a == b else ((a, b), (b, a))
+        for start, end in both:
+            edge = (number[start], number[end], names.index(name))
+            if edge in found:
+                raise ValueError(f"an edge must stand once, but {start!r} -> {end!r} ({name}) stands twice.")
+            found[edge] = strength
+    base, need = np.ones(len(nodes)), np.zeros(len(nodes), np.int32)
+    for node, data in graph.nodes(data=True):
+        base[number[node]], need[number[node]] = data.get("base", 1.0), data.get("need", 0)
+    columns: Array = np.array(list(found), np.int64).reshape(-1, 3)
+    strengths = np.array(list(found.values()), np.float64)
+    edges = EdgeList(len(nodes), columns[:, 0], columns[:, 1], strengths, columns[:, 2], base, need, names)
+    return edges, labels
+
+
+def to_networkx(edges: EdgeList, is_node: npt.NDArray[np.bool_], labels: Labels | None) -> networkx.MultiDiGraph[Any]:
+    """The graph with its living nodes, by label where they have one."""
+    import networkx
+
+    def name(number: int) -> int | str:
+        return number if labels is None else labels.label(number) or number
+
+    graph: networkx.MultiDiGraph[Any] = networkx.MultiDiGraph()
+    for number in np.flatnonzero(is_node[: edges.n_nodes]).tolist():
+        graph.add_node(name(number), base=float(edges.base[number]), need=int(edges.need[number]))
+    columns = (edges.source.tolist(), edges.target.tolist(), edges.relation.tolist(), edges.strength.tolist())
+    for source, target, relation, strength in zip(*columns, strict=True):
+        kind = edges.relations[relation]
+        graph.add_edge(name(source), name(target), key=kind, relation=kind, strength=strength)
+    return graph
