@@ -7,6 +7,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ..graph.edge_list import EdgeList
+from .frontier import supports
 from .packing import bucket, stepped
 from .rule import SpreadRule
 
@@ -54,3 +55,9 @@ def size_for(graph: Any, n_nodes: int) -> int:
     if n_nodes <= MOST_ELL:
         return bucket(n_nodes, FEWEST_NODES)
     return stepped(n_nodes) if isinstance(graph, EdgeList) else max(n_nodes, int(graph.arrays.capacity))
+
+
+def is_local(n_nodes: int, rule: SpreadRule) -> bool:
+    """Whether a rule can be expected to activate little of a big graph, so that its frontier is the fastest way."""
+    is_hard = rule.threshold > 0 and not rule.softness
+    return n_nodes > MOST_SWEPT and is_hard and supports(rule.code) is None

@@ -26,7 +26,10 @@ class Derived:
         self._version = 0
         self._kept: OrderedDict[Hashable, Any] = OrderedDict()
         self.shapes: dict[Hashable, Any] = {}
-        self.warned: set[Hashable] = set()
+        self.growth: dict[Hashable, tuple[bool, int, int]] = {}
+        """By rule: whether it diverges, as far as is known for so many edges and this version."""
+        self.floods: set[Hashable] = set()
+        """Rules that were found to activate so much that a sweep is faster than a frontier."""
 
     def get(self, version: int, key: Hashable, make: Callable[[], Value]) -> Value:
         """What `make` gave for this key and version of the graph; it is called at most once while that is kept."""
@@ -58,6 +61,16 @@ def derived_of(graph: Graph) -> Derived:
 def version_of(graph: Graph) -> int:
     """Number of changes of a graph; an edge list never changes."""
     return 0 if isinstance(graph, EdgeList) else int(getattr(graph, "version", 0))
+
+
+def count_nodes(graph: Graph) -> int:
+    """N.
+
+    Raises:
+        TypeError: it is no graph.
+    """
+    found = getattr(graph, "n_nodes", None)
+    return found if isinstance(found, int) else edges_of(graph).n_nodes
 
 
 def edges_of(graph: Graph) -> EdgeList:

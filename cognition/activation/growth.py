@@ -8,29 +8,41 @@ import warnings
 import numpy as np
 
 from ..graph.edge_list import EdgeList
-from .derived import Derived, rule_key
+from .derived import Graph, derived_of, edges_of, rule_key, version_of
 from .rule import GrowthWarning, SpreadRule
 
 ROUNDING = 1e-6
 """Relative; a rule that conserves activation has a growth of 1, up to rounding."""
 
 
-def warn_of_growth(kept: Derived, edges: EdgeList, rule: SpreadRule) -> None:
-    """Warn with the number where the rule diverges on the graph; once for each rule of a graph."""
-    if rule.cap is not None or rule_key(rule) in kept.warned:
+def warn_of_growth(graph: Graph, rule: SpreadRule, *, rarely: bool = False) -> None:
+    """Warn with the number where the rule diverges on the graph; once for each rule of a graph.
+
+    Args:
+        graph: the graph.
+        rule: the rule.
+        rarely: whether to look again only once the graph has doubled, since to look costs as much as many queries.
+    """
+    if rule.cap is not None:
         return
-    if sums_bound(edges, rule) <= 1.0 + ROUNDING:
-        return
-    growth = rule.growth(edges)
-    if growth <= 1.0 + ROUNDING:
-        return
-    kept.warned.add(rule_key(rule))
-    warnings.warn(
-        f"`rule` has no cap, and on this graph activation can grow by a factor of up to {growth:.4g} in each round, "
-        "so that it converges to nothing; give it a `cap`, or less `retention` or `decay`.",
-        GrowthWarning,
-        stacklevel=_callers_level(),
-    )
+    kept, key = derived_of(graph), rule_key(rule)
+    n_edges, version = int(graph.n_edges) if rarely else 0, version_of(graph)  # type: ignore[union-attr]
+    looked_at = kept.growth.get(key)
+    if looked_at is not None:
+        diverges, old_edges, old_version = looked_at
+        if diverges or (n_edges < 2 * old_edges if rarely else version == old_version):
+            return
+    edges = edges_of(graph)
+    growth = 0.0 if sums_bound(edges, rule) <= 1.0 + ROUNDING else rule.growth(edges)
+    diverges = growth > 1.0 + ROUNDING
+    kept.growth[key] = (diverges, edges.n_edges, version)
+    if diverges:
+        warnings.warn(
+            f"`rule` has no cap, and on this graph activation can grow by a factor of up to {growth:.4g} in each "
+            "round, so that it converges to nothing; give it a `cap`, or less `retention` or `decay`.",
+            GrowthWarning,
+            stacklevel=_callers_level(),
+        )
 
 
 def sums_bound(edges: EdgeList, rule: SpreadRule) -> float:

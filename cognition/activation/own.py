@@ -16,7 +16,7 @@ import numpy as np
 from ..graph.edge_list import EdgeList
 from .choosing import MOST_ELL, Kernel, check_settings, pull_kernel, size_for
 from .compiled import Plan, compiled_own
-from .derived import Graph, derived_of, edges_of
+from .derived import Graph, edges_of
 from .exact import stacked
 from .forms import DenseForm, EllForm, columns_of, dense_form, ell_form, ell_shape, waits
 from .growth import warn_of_growth
@@ -71,8 +71,8 @@ class EachSpreader:
                 for graph in graphs
             ]
             return
-        for graph, one in zip(graphs, edges, strict=True):
-            warn_of_growth(derived_of(graph), one, rule)
+        for graph in graphs:
+            warn_of_growth(graph, rule)
         self._numbers = jax.device_put(packed_numbers(rule.params(edges[0].relations)))
         counts = any(waits(one, rule) for one in edges)
         size = max(size_for(one, one.n_nodes) for one in edges)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -11,11 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
-from .choosing import Kernel, PullKernel, check_settings, pull_kernel, size_for
+from ..graph.memory_graph import MemoryGraph
+from .choosing import Kernel, PullKernel, check_settings, is_local, pull_kernel, size_for
 from .compiled import ROWS, Plan, compiled, compiled_shared
-from .derived import Derived, Graph, derived_of, edges_of, folding_key, version_of
+from .derived import Derived, Graph, count_nodes, derived_of, edges_of, folding_key, rule_key, version_of
 from .exact import listed_flows, stacked, told
 from .forms import columns_of, dense_form, edge_form, ell_form, ell_shape, waits
+from .frontier import Limits
+from .frontier_kernel import FrontierKernel
 from .growth import warn_of_growth
 from .packing import (
     MOST_INLINE,
@@ -57,17 +61,23 @@ class Ready(NamedTuple):
 
 
 class Spreader:
-    """Spreads over one graph, as it is now, by one rule.
+    """Spreads over one graph by one rule.
 
-    It keeps what it needs of the graph: a graph that changes later does not change it.
+    It keeps what it needs of the graph as it is now: one that changes later needs a new spreader. Only a frontier
+    reads the graph itself, with all changes.
 
     Args:
-        graph: the graph.
+        graph: a `MemoryGraph` or an `EdgeList`.
         rule: the rule.
         top: how many of the most active nodes to return, at least 1.
-        kernel: which kernel; all agree in values. "auto" takes the fastest for the graph.
+        kernel: which kernel; all agree in values. "auto" takes the fastest for the graph and the rule.
         evidence: how many of the edges that carried most to return, with the history of the returned nodes.
         everything: whether to return the activation of every node.
+        limits: what a frontier starts from; None = `Limits()`.
+
+    Attributes:
+        kernel: that one query is made with.
+        n_nodes: of the graph.
 
     Raises:
         TypeError, ValueError: an argument is wrong, by name.
@@ -82,48 +92,56 @@ class Spreader:
         kernel: Kernel = "auto",
         evidence: int = 0,
         everything: bool = False,
+        limits: Limits | None = None,
     ) -> None:
         check_settings(rule, top, kernel, evidence)
-        edges = edges_of(graph)
-        kept, version = derived_of(graph), version_of(graph)
-        warn_of_growth(kept, edges, rule)
-        self.kernel = pull_kernel(edges.n_nodes) if kernel == "auto" else kernel
-        self._kernel_of_many = pull_kernel(edges.n_nodes, many=True) if kernel == "auto" else self.kernel
-        self.n_nodes = edges.n_nodes
         self._rule, self._top, self._evidence, self._everything = rule, top, evidence, everything
+        self.n_nodes = count_nodes(graph)
+        self._frontier: FrontierRuns | None = None
+        if takes_frontier(graph, rule, kernel, everything):
+            self.kernel: Kernel = "frontier"
+            self._frontier = FrontierRuns(graph, rule, top, evidence, limits, or_sweep=kernel == "auto")
+            return
+        warn_of_growth(graph, rule)
+        edges = edges_of(graph)
         self._flow_columns = (edges.source, edges.target, edges.relation)
         self._edges: EdgeList | None = None  # else a spreader that is kept for a graph would keep the graph
-        if self.kernel == "reference":
-            self._edges = edges
+        if kernel == "reference":
+            self.kernel, self._edges = kernel, edges
             return
+        assert kernel != "frontier"
+        self._pull = pull_kernel(self.n_nodes) if kernel == "auto" else kernel
+        self._pull_of_many = pull_kernel(self.n_nodes, many=True) if kernel == "auto" else kernel
+        self.kernel = self._pull
+        self._prepare(graph, edges)
+
+    def _prepare(self, graph: Graph, edges: EdgeList) -> None:
+        rule, kept, version = self._rule, derived_of(graph), version_of(graph)
         self._numbers = jax.device_put(packed_numbers(rule.params(edges.relations)))
-        size = size_for(graph, edges.n_nodes)
-        self._ready: dict[str, Ready] = {}
-        for name in (self.kernel, self._kernel_of_many):
-            self._ready[name] = kept.get(
-                version, (name, folding_key(rule)), functools.partial(_made, name, kept, edges, rule, size)
-            )
-        self._size = size
+        self._size = size = size_for(graph, edges.n_nodes)
+        self._ready: dict[PullKernel, Ready] = {}
+        for name in (self._pull, self._pull_of_many):
+            make = functools.partial(_made, name, kept, edges, rule, size)
+            self._ready[name] = kept.get(version, (name, folding_key(rule)), make)
         self._more: tuple[Any, ...] = ()
-        if evidence:
+        if self._evidence:
             n_places = stepped(max(1, edges.n_edges)) if isinstance(graph, EdgeList) else bucket(edges.n_edges)
-            self._more = (
-                kept.get(
-                    version, ("edges", folding_key(rule)), lambda: jax.device_put(edge_form(edges, rule, n_places))
-                ),
-            )
-        self._calls = [compiled(self._plan(self.kernel, is_timed, evidence)) for is_timed in (False, True)]
+            columns = functools.partial(edge_form, edges, rule, n_places)
+            self._more = (kept.get(version, ("edges", folding_key(rule)), lambda: jax.device_put(columns())),)
+        self._calls = [compiled(self._plan(self._pull, is_timed, self._evidence)) for is_timed in (False, True)]
         self._takes_dense = size <= MOST_INLINE
 
     def __call__(self, sources: SourcesLike) -> Activation:
         """Spread from sources; `Sources` are taken as checked, everything else is checked by `Sources.of`."""
+        if self._frontier is not None:
+            return self._frontier.one(sources)
         given = sources if isinstance(sources, Sources) else Sources.of(sources, self.n_nodes)
-        if self.kernel == "reference":
-            return self._by_reference(given)
+        if self._edges is not None:
+            return self._by_reference(self._edges, given)
         is_timed = bool(np.count_nonzero(given.rounds))
         dense = self._takes_dense and not is_timed
         packed = dense_sources(given, self._size) if dense else packed_sources(given)
-        ready = self._ready[self.kernel]
+        ready = self._ready[self._pull]
         found = self._calls[is_timed](ready.columns, ready.form, self._numbers, packed, *self._more)
         result = unpacked_result(np.asarray(found[0]), self._top)
         if self._everything:
@@ -140,17 +158,19 @@ class Spreader:
             The results, with a leading axis [B] in every array.
         """
         batch = batch_of(sources, [self.n_nodes])
+        if self._frontier is not None:
+            return self._frontier.many(batch)
         n_queries = len(batch.nodes)
-        if self.kernel == "reference" or self._evidence:
+        if self._edges is not None or self._evidence:
             return stacked([self(Sources(*(part[number] for part in batch))) for number in range(n_queries)])
-        by_rows = self._kernel_of_many != "dense" and n_queries >= FEWEST_BY_ROWS
+        by_rows = self._pull_of_many != "dense" and n_queries >= FEWEST_BY_ROWS
         packed = packed_sources(batch)
-        plan = self._plan(self._kernel_of_many, bool(np.count_nonzero(batch.rounds)), 0)
         n_places = ROWS * bucket(-(-n_queries // ROWS)) if by_rows else bucket(n_queries)
         filled = np.empty((n_places, *packed.shape[1:]), np.int32)
         filled[:n_queries], filled[n_queries:] = packed, NO_SOURCES
+        plan = self._plan(self._pull_of_many, bool(np.count_nonzero(batch.rounds)), 0)
+        ready = self._ready[self._pull_of_many]
         call = compiled_shared(plan, by_rows)
-        ready = self._ready[self._kernel_of_many]
         found = call(ready.columns, ready.form, self._numbers, filled, np.int32(n_queries))
         result = unpacked_result(np.asarray(found[0])[:n_queries], self._top)
         if self._everything:
@@ -169,11 +189,10 @@ class Spreader:
             leaks=self._rule.leak > 0,
         )
 
-    def _by_reference(self, sources: Sources) -> Activation:
-        assert self._edges is not None
+    def _by_reference(self, edges: EdgeList, sources: Sources) -> Activation:
         return told(
-            spread_reference(self._edges, sources, self._rule),
-            self._edges,
+            spread_reference(edges, sources, self._rule),
+            edges,
             self._rule,
             top=self._top,
             evidence=self._evidence,
@@ -190,7 +209,75 @@ class Spreader:
         return result._replace(flows=flows, history=history, dropped=dropped)
 
 
-def _made(kernel: str, kept: Derived, edges: EdgeList, rule: SpreadRule, size: int) -> Ready:
+def takes_frontier(graph: Graph, rule: SpreadRule, kernel: Kernel, everything: bool) -> bool:
+    """Whether a spreader of these settings follows the frontier.
+
+    Raises:
+        ValueError: it must and cannot.
+    """
+    if kernel == "auto":
+        local = is_local(count_nodes(graph), rule) and not everything
+        return local and rule_key(rule) not in derived_of(graph).floods
+    if kernel == "frontier" and everything:
+        raise ValueError('`everything` needs a kernel that looks at all nodes, got kernel="frontier".')
+    return kernel == "frontier"
+
+
+class FrontierRuns:
+    """Follows the frontier of one rule on one graph.
+
+    Args:
+        graph: an `EdgeList` is packed into a memory graph once.
+        rule: the rule.
+        top: as for `Spreader`.
+        evidence: as for `Spreader`.
+        limits: as for `Spreader`.
+        or_sweep: whether a query that does not fit the largest limits is made by a sweep.
+    """
+
+    def __init__(
+        self, graph: Graph, rule: SpreadRule, top: int, evidence: int, limits: Limits | None, *, or_sweep: bool
+    ) -> None:
+        warn_of_growth(graph, rule, rarely=True)
+        if not isinstance(graph, MemoryGraph):
+            edges = edges_of(graph)
+            graph = derived_of(graph).get(version_of(graph), "memory", lambda: MemoryGraph.from_edges(edges))
+        rule.decays(graph.relations)  # refuses what the graph does not have
+        self._graph, self._rule, self._or_sweep = graph, rule, or_sweep
+        self._options: dict[str, Any] = {"top": top, "evidence": evidence}
+        self._limits = limits
+
+    def one(self, sources: SourcesLike) -> Activation:
+        """One query."""
+        found = _kernel().spread(self._graph, sources, self._rule, limits=self._limits, **self._options)
+        return self._swept()(sources) if self._or_sweep and _lacks(found) else found
+
+    def many(self, batch: Sources) -> Activation:
+        """Many queries; sources with a leading axis."""
+        found = _kernel().spread_many(self._graph, batch, self._rule, limits=self._limits, **self._options)
+        return self._swept().many(batch) if self._or_sweep and _lacks(found) else found
+
+    def _swept(self) -> Spreader:
+        derived_of(self._graph).floods.add(rule_key(self._rule))
+        return Spreader(self._graph, self._rule, kernel="sweep", **self._options)
+
+
+def _lacks(found: Activation) -> bool:
+    return any(np.any(part) for part in found.dropped[:3])
+
+
+_LOCAL = threading.local()
+
+
+def _kernel() -> FrontierKernel:
+    """The one of this thread, since threads must not share scratch."""
+    if not hasattr(_LOCAL, "kernel"):
+        _LOCAL.kernel = FrontierKernel()
+    found: FrontierKernel = _LOCAL.kernel
+    return found
+
+
+def _made(kernel: PullKernel, kept: Derived, edges: EdgeList, rule: SpreadRule, size: int) -> Ready:
     form: Any
     match kernel:
         case "dense":

@@ -8,9 +8,10 @@ from typing import Any
 
 from .choosing import Kernel
 from .derived import Graph, derived_of, rule_key, version_of
+from .frontier import Limits
 from .named import recall
 from .own import EachSpreader
-from .prepared import SourcesLike, Spreader
+from .prepared import SourcesLike, Spreader, takes_frontier
 from .result import Activation
 from .rule import SpreadRule
 from .sources import Sources
@@ -25,6 +26,7 @@ def spread(
     kernel: Kernel = "auto",
     evidence: int = 0,
     everything: bool = False,
+    limits: Limits | None = None,
 ) -> Activation:
     """Spread activation from sources over a graph.
 
@@ -38,6 +40,7 @@ def spread(
         kernel: which kernel; all agree in values. "auto" takes the fastest.
         evidence: how many of the edges that carried most to return, with the history of the returned nodes.
         everything: whether to return the activation of every node.
+        limits: what a frontier starts from; None = `Limits()`.
 
     Raises:
         TypeError, ValueError: an argument is wrong, by name.
@@ -45,7 +48,7 @@ def spread(
     Warns:
         GrowthWarning: the rule has no cap and diverges on this graph; once for each graph and rule.
     """
-    return _spreader(graph, rule, top, kernel, evidence, everything)(sources)
+    return _spreader(graph, rule, top, kernel, evidence, everything, limits)(sources)
 
 
 def spread_many(
@@ -57,6 +60,7 @@ def spread_many(
     kernel: Kernel = "auto",
     evidence: int = 0,
     everything: bool = False,
+    limits: Limits | None = None,
 ) -> Activation:
     """Spread from many sets of sources over one graph, each for itself; much faster than as many calls.
 
@@ -68,6 +72,7 @@ def spread_many(
         kernel: as in `spread`.
         evidence: as in `spread`.
         everything: as in `spread`.
+        limits: as in `spread`.
 
     Returns:
         The results, with a leading axis [B] in every array.
@@ -75,7 +80,7 @@ def spread_many(
     Raises:
         TypeError, ValueError: as in `spread`, with the number of the query.
     """
-    return _spreader(graph, rule, top, kernel, evidence, everything).many(sources)
+    return _spreader(graph, rule, top, kernel, evidence, everything, limits).many(sources)
 
 
 def spread_each(
@@ -118,15 +123,24 @@ def _default() -> SpreadRule:
 
 
 def _spreader(
-    graph: Graph, rule: SpreadRule | None, top: int, kernel: Kernel, evidence: int, everything: bool
+    graph: Graph,
+    rule: SpreadRule | None,
+    top: int,
+    kernel: Kernel,
+    evidence: int,
+    everything: bool,
+    limits: Limits | None,
 ) -> Spreader:
     rule = _default() if rule is None else rule
-
-    def make() -> Spreader:
-        assert rule is not None
-        return Spreader(graph, rule, top=top, kernel=kernel, evidence=evidence, everything=everything)
-
-    if not isinstance(rule, SpreadRule) or kernel == "reference":
-        return make()
-    key: Any = (rule_key(rule), top, kernel, evidence, everything)
+    options: dict[str, Any] = {
+        "top": top,
+        "kernel": kernel,
+        "evidence": evidence,
+        "everything": everything,
+        "limits": limits,
+    }
+    make = functools.partial(Spreader, graph, rule, **options)
+    if not isinstance(rule, SpreadRule) or kernel == "reference" or takes_frontier(graph, rule, kernel, everything):
+        return make()  # quickly made, or wrong; and it holds the graph, which must not outlive its last user for it
+    key: Any = (rule_key(rule), *options.values())
     return derived_of(graph).get(version_of(graph), key, make)
