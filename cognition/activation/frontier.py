@@ -70,7 +70,8 @@ class Plan(NamedTuple):
     all_rounds: Size
 
 
-def _planned(width: int, code: RuleCode, limits: Limits, n_sources: int, hubs: bool) -> Plan:
+def planned(width: int, code: RuleCode, limits: Limits, n_sources: int, hubs: bool) -> Plan:
+    """The sizes of a query of these limits."""
     is_loop = code.stops or code.rounds > UNROLLED
     if is_loop:
         size = Size(max(limits.active[-1], n_sources), limits.pool[-1] if hubs else 0)
@@ -95,7 +96,7 @@ def follow(
     if (refused := supports(code)) is not None:
         raise ValueError(f"`code` must be of a rule that a frontier can follow, but {refused}; use a full sweep.")
     n_sources = nodes.shape[0]
-    plan = _planned(arrays.width, code, limits, n_sources, hubs)
+    plan = planned(arrays.width, code, limits, n_sources, hubs)
     course, query = begin(
         arrays, opened(scratch, plan.n_places), nodes, values, rounds, plan.n_places, code, params, with_record
     )

@@ -91,7 +91,8 @@ def let_through(
         share = share * (1.0 - retention)
     share = jnp.broadcast_to(share, nodes.shape).at[edges.owner].get(mode=IN_BOUNDS)
     decay = params.decay.at[relations_of(edges.key)].get(mode=IN_BOUNDS)
-    return edges.strength * decay * share[:, None]
+    through: Array = edges.strength * decay * share[:, None]
+    return through
 
 
 def _normalised(arrays: GraphArrays, nodes: Array, code: RuleCode, params: RuleParams) -> Array:
@@ -99,7 +100,7 @@ def _normalised(arrays: GraphArrays, nodes: Array, code: RuleCode, params: RuleP
         return jnp.float32(1.0)
     if code.normalisation == "row":
         total = arrays.out_strength.at[nodes].get(mode=IN_BOUNDS)
-        return jnp.where(total > 0, 1.0 / jnp.where(total > 0, total, 1.0), 0.0)
+        return jnp.asarray(jnp.where(total > 0, 1.0 / jnp.where(total > 0, total, 1.0), 0.0))
     degree = jnp.maximum(arrays.out_degree.at[nodes].get(mode=IN_BOUNDS), 1).astype(jnp.float32)
     match code.normalisation:
         case "sqrt":

@@ -110,7 +110,7 @@ class FrontierKernel:
         padding = np.zeros((bucket(n_queries) - n_queries, *packed.shape[1:]), np.int32)
         padding[:, 0] = -1
         found = self._run(graph, np.concatenate([packed, padding]), rule, top, evidence, limits, hubs)
-        found = jax.tree.map(lambda leaf: leaf[:n_queries], found)
+        found = jax.tree.map(lambda leaf: leaf[:n_queries], found)  # without what filled the batch
         while exact:
             missing = np.flatnonzero(
                 found.dropped.active + found.dropped.touched + (found.dropped.edges if hubs else 0)
@@ -120,12 +120,12 @@ class FrontierKernel:
             if following == limits:
                 break
             limits = following
-            found = jax.tree.map(np.array, found)
+            found = jax.tree.map(np.array, found)  # a copy that can be written
             for number in missing:  # few: one by one
                 again = self._run(graph, packed[number], rule, top, evidence, limits, hubs)
                 for old, new in zip(jax.tree.leaves(found), jax.tree.leaves(again), strict=True):
                     old[number] = new
-        return found
+        return Activation(*found)
 
     def _run(
         self, graph: MemoryGraph, packed: IntArray, rule: SpreadRule, top: int, evidence: int, limits: Limits,

@@ -236,7 +236,8 @@ def _ready(need: Array, place: Array, is_exciting: Array) -> Array:
         count = jnp.zeros(need.shape[0], jnp.int32).at[place].add(is_exciting.astype(jnp.int32), mode=IN_BOUNDS)
         return count >= need
 
-    return jax.lax.cond(jnp.max(need) > 0, counted, lambda: jnp.ones(need.shape[0], bool))
+    ready: Array = jax.lax.cond(jnp.max(need) > 0, counted, lambda: jnp.ones(need.shape[0], bool))
+    return ready
 
 
 def spread_unrolled(
@@ -268,7 +269,8 @@ def spread_looped(
 
     def goes_on(carry: tuple[Array, Array, Course]) -> Array:
         number, _, course = carry
-        return (number < code.rounds) & ((number == 0) | (course.change >= params.tolerance))
+        moves = (number == 0) | (course.change >= params.tolerance)
+        return jnp.asarray((number < code.rounds) & moves)
 
     carry = (jnp.int32(0), jnp.int32(n_sources), course)
     if code.stops:

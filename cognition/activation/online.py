@@ -22,7 +22,7 @@ import jax
 import jax.numpy as jnp
 
 from ..graph.layout import GraphArrays, keys_of, packed_rows, strengths_of
-from .frontier import Limits, follow
+from .frontier import Limits, follow, planned
 from .frontier_flows import Carried, carried_by
 from .frontier_rounds import Course
 from .frontier_state import IN_BOUNDS, Scratch
@@ -90,6 +90,8 @@ def decide(
     Returns:
         The decision, its trace for `strengthen`, and the scratch. Of equals the smallest number is chosen.
     """
+    if code.stops:
+        raise ValueError("`code` must be of a rule without `tolerance`: credit goes back through all rounds.")
     course, _, plan = follow(arrays, scratch, nodes, values, None, code, params, limits, with_record=True, hubs=hubs)
     here = course.here
     is_active = (here.activation >= params.threshold) & (here.activation > 0)
@@ -183,7 +185,7 @@ def _strengthened(table: Array, row: Array, key: Array, change: Array) -> tuple[
     """The table with rows changed, and by how much the sum of |strength| of each row grew, [R]."""
     old = table.at[row].get(mode=IN_BOUNDS)
     # what follows the write must not read the table again, or all of it is copied
-    old = jax.lax.optimization_barrier(old)
+    old = jax.lax.optimization_barrier(old)  # type: ignore[no-untyped-call]
     before = strengths_of(old)
     after = jnp.clip(before + change, -1.0, 1.0)
     after = jnp.where((before == 0) | (after == 0) | (keys_of(old) != key), before, after)
@@ -203,6 +205,14 @@ def empty_trace(arrays: GraphArrays, n_rows: int, n_pool_rows: int) -> Trace:
     )
 
 
+def trace_rows(
+    arrays: GraphArrays, code: RuleCode, limits: Limits, n_sources: int, *, hubs: bool = True
+) -> tuple[int, int]:
+    """Rows of nodes and of the pool in the traces of `decide`."""
+    union = planned(arrays.width, code, limits, n_sources, hubs).all_rounds
+    return union.n_active, union.n_pool
+
+
 def online_step(
     arrays: GraphArrays, scratch: Scratch, trace: Trace, reward: Array, rate: Array, nodes: Array, values: Array,
     candidates: Array | None, code: RuleCode, params: RuleParams, limits: Limits = Limits(),  # noqa: B008 - immutable
@@ -216,7 +226,14 @@ def online_step(
         trace: of the last decision; `empty_trace` before the first.
         reward: [] f32, what came of it.
         rate: [] f32 >= 0.
-        nodes, values, candidates, code, params, limits, top, hubs: see `decide`.
+        nodes: see `decide`, as for all that follow.
+        values: of the sources.
+        candidates: to choose from.
+        code: of the rule, static.
+        params: of the rule.
+        limits: static.
+        top: static.
+        hubs: static.
     """
     arrays = strengthen(arrays, trace, reward, rate)
     decision, trace, scratch = decide(
