@@ -241,20 +241,10 @@ class Bandwidth:
         self.values = rng.random(n, dtype=np.float32)
         self.places = rng.permutation(n).astype(np.intp)
         self.copied = np.empty_like(self.values)
-        self._negated: Callable[[], Any] | None = None
 
     def copy(self) -> None:
         """Read n numbers in order and write them: 8n bytes."""
         np.copyto(self.copied, self.values)
-
-    def copy_by_jax(self) -> None:
-        """The same by compiled code, which must also negate, or it would hand back what it was given."""
-        if self._negated is None:
-            import jax
-
-            compiled, held = jax.jit(lambda values: -values), jax.device_put(self.values)
-            self._negated = lambda: compiled(held).block_until_ready()
-        self._negated()
 
     def gather(self) -> None:
         """Read n numbers at random places and write them in order."""

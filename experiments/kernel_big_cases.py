@@ -15,6 +15,7 @@ import numpy as np
 from ..cognition.activation import Sources, Spreader, SpreadRule, pagerank, recall
 from ..cognition.activation import frontier as frontiers
 from ..cognition.activation.compiled import Plan, pull_of
+from ..cognition.activation.frontier_kernel import FrontierKernel
 from ..cognition.activation.sweep_form import sweep_form
 from ..cognition.graph import EdgeList, MemoryGraph
 from . import kernel_baselines as baselines
@@ -24,6 +25,7 @@ from .kernel_bench import Bench
 
 N_QUERIES = 64
 N_SOURCES = 8
+WIDE = 16.0  # degree from which the wide rule divides: more stays active, and a frontier has more to do
 BEST = 20  # compared with the exact result
 LOCAL = 0.7
 FAMILIES = {"random": 0.0, "local": LOCAL}
@@ -38,14 +40,14 @@ GOALS_SCALING = {1_000_000: 1.3, 10_000_000: 1.5}
 GOALS_SWEEP = {100_000: 1.3, 1_000_000: 1.0, 10_000_000: 1.0}
 GOALS_BYTES = {1_000_000: 200.0, 10_000_000: 2_000.0}  # MB
 OVERLAP = 0.99
+COPY = "memory: copy in order"
 STREAMED = 2**25  # f32 numbers
 
 
 def add(bench: Bench, sizes: Sequence[int]) -> None:
     """Add all cases for graphs of these sizes."""
     stream = baselines.Bandwidth(STREAMED // (64 if bench.is_quick else 1))
-    bench.time("memory: copy in order", stream.copy, units=8 * stream.n / 1e9, unit="GB read and written")
-    bench.time("memory: copy in order by JAX", stream.copy_by_jax, units=8 * stream.n / 1e9, unit="GB read and written")
+    bench.time(COPY, stream.copy, units=8 * stream.n / 1e9, unit="GB read and written")
     recalled: dict[tuple[str, int], str] = {}
     edited = max([size for size in sizes if size <= LARGE], default=0)
     for size in sizes:
@@ -56,11 +58,13 @@ def add(bench: Bench, sizes: Sequence[int]) -> None:
             edges = graphs.random_graph(size, local=local)
             place = f"{family}, {size:,} nodes"
             sweep = baselines.ScipySweep(edges, recall())
-            add_sweep(bench, edges, sweep, place, stream)
+            add_sweep(bench, edges, sweep, place)
             if size >= FRONTIER_FROM or bench.is_quick:
                 recalled[family, size] = add_recall(bench, edges, sweep, place)
             if size == edited and family == "random":
                 kernel_edit_cases.add_edits(bench, edges, place)
+                sources = graphs.queries(edges, N_QUERIES, N_SOURCES)
+                kernel_edit_cases.add_online(bench, edges, place, sources)
     for family in FAMILIES:
         add_scaling(bench, family, recalled)
     add_memory(bench, sizes)
@@ -116,58 +120,84 @@ def cycled(call: Callable[[Any], object], items: Iterable[Any]) -> Callable[[], 
 
 def add_recall(bench: Bench, edges: EdgeList, sweep: baselines.ScipySweep, place: str) -> str:
     """Recall by the frontier beside full sweeps, dictionaries and PageRank; returns the name of its case."""
-    rule = recall()
+    rule, size = recall(), edges.n_nodes
     graph = MemoryGraph.from_edges(edges)
     queries = graphs.queries(edges, N_QUERIES, N_SOURCES)
-    few = queries[:8]
-    by_row, exact = Frontier(graph, rule, hubs=False), Frontier(graph, rule, hubs=True)
-    size = edges.n_nodes
-    ours = bench.time(f"recall, {place}", cycled(by_row.recall, queries), units=N_QUERIES, unit="query")
-    batch = bench.time(
-        f"recall, {place}, {N_QUERIES} in one scan", lambda: by_row.recall_many(queries), units=N_QUERIES, unit="query"
-    )
+    ours, scipy = add_frontier(bench, graph, edges, sweep, queries, rule, f"recall, {place}", GOALS_RECALL.get(size))
+    exact = Frontier(graph, rule, hubs=True)
     hubs = bench.time(f"recall, {place}, hubs exact", cycled(exact.recall, queries), units=N_QUERIES, unit="query")
-    spreader = Spreader(graph, rule)
-    given = [Sources(q, np.ones(N_SOURCES), np.zeros(N_SOURCES, np.int32)) for q in queries]
-    host = bench.time(f"recall, {place}, prepared `Spreader`", cycled(spreader, given), units=N_QUERIES, unit="query")
-    scipy = bench.time(f"recall, {place}, SciPy CSR", lambda: sweep.recall(queries[0]), unit="query")
-    python = baselines.PythonFrontier(edges, rule)
-    plain = bench.time(
-        f"recall, {place}, plain Python",
-        cycled(lambda q: python.recall(q), few.tolist()),
-        units=len(few),
+    bench.claim(f"recall, {place}, hubs exact, against SciPy CSR", "times faster", hubs, scipy)
+    bench.claim(f"recall, {place}, hubs exact beside rows only", "times the cost", hubs, ours, 2.0)
+    add_overlap(bench, exact, sweep, queries, f"recall, {place}, hubs exact")
+    kernel = FrontierKernel()
+    given = [Sources(query, np.ones(N_SOURCES), np.zeros(N_SOURCES, np.int32)) for query in queries]
+    host = bench.time(
+        f"recall, {place}, exact, from Python to Python",
+        cycled(lambda sources: kernel.spread(graph, sources, rule), given),
+        units=N_QUERIES,
         unit="query",
     )
-    bench.claim(f"recall, {place}, against SciPy CSR", "times faster", ours, scipy, GOALS_RECALL.get(size))
-    bench.claim(f"recall in one scan, {place}, against SciPy CSR", "times faster", batch, scipy)
-    bench.claim(f"recall, {place}, hubs exact, against SciPy CSR", "times faster", hubs, scipy)
-    bench.claim(f"recall, {place}, prepared `Spreader`, against SciPy CSR", "times faster", host, scipy)
-    bench.claim(f"recall, {place}, against plain Python", "times faster", ours, plain, 8.0 if size >= SURFED else None)
-    bench.claim(f"recall, {place}, hubs exact beside rows only", "times the cost", hubs, ours, 2.0)
-    for name, kernel in (("rows only", by_row), ("hubs exact", exact)):
-        share, dropped = overlap(kernel, sweep, queries)
-        goal = OVERLAP if size >= SURFED else None
-        bench.fact(f"best {BEST} found, {place}, {name}", share, "of the exact ones", goal)
-        bench.fact(f"entries dropped, {place}, {name}", dropped, "per query")
+    bench.claim(f"recall, {place}, exact, from Python to Python, against SciPy CSR", "times faster", host, scipy)
+    wide = recall(degree_cap=WIDE)
+    wider = baselines.ScipySweep(edges, wide)
+    add_frontier(bench, graph, edges, wider, queries, wide, f"wide recall, {place}", None)
     if baselines.HAS_SURFER and size == SURFED:
         add_surfer(bench, edges, place, ours)
     return ours
 
 
-def overlap(kernel: Frontier, sweep: baselines.ScipySweep, queries: Any) -> tuple[float, float]:
-    """(share of the exact best that the kernel returns, entries dropped), means over queries.
+def add_frontier(
+    bench: Bench,
+    graph: MemoryGraph,
+    edges: EdgeList,
+    sweep: baselines.ScipySweep,
+    queries: Any,
+    rule: SpreadRule,
+    place: str,
+    goal: float | None,
+) -> tuple[str, str]:
+    """Single queries and many in one scan, over rows only, beside SciPy and Python; names of the first and SciPy's."""
+    kernel, python = Frontier(graph, rule, hubs=False), baselines.PythonFrontier(edges, rule)
+    few = queries[:8].tolist()
+    ours = bench.time(place, cycled(kernel.recall, queries), units=N_QUERIES, unit="query")
+    batch = bench.time(
+        f"{place}, {N_QUERIES} in one scan", lambda: kernel.recall_many(queries), units=N_QUERIES, unit="query"
+    )
+    scipy = bench.time(f"{place}, SciPy CSR", lambda: sweep.recall(queries[0]), unit="query")
+    plain = bench.time(f"{place}, plain Python", cycled(python.recall, few), units=len(few), unit="query")
+    bench.claim(f"{place}, against SciPy CSR", "times faster", ours, scipy, goal)
+    bench.claim(f"{place}, {N_QUERIES} in one scan, against SciPy CSR", "times faster", batch, scipy)
+    bench.claim(f"{place}, against plain Python", "times faster", ours, plain)
+    bench.claim(f"{place}, {N_QUERIES} in one scan, against plain Python", "times faster", batch, plain)
+    add_overlap(bench, kernel, sweep, queries, f"{place}, rows only")
+    return ours, scipy
+
+
+def add_overlap(bench: Bench, kernel: Frontier, sweep: baselines.ScipySweep, queries: Any, place: str) -> None:
+    """How much of the exact result is found, how many nodes are active, what is left out."""
+    share, n_active, dropped = overlap(kernel, sweep, queries)
+    bench.fact(f"{place}: best {BEST} found", share, "of the exact ones", OVERLAP)
+    bench.fact(f"{place}: active nodes", n_active, "per query")
+    bench.fact(f"{place}: active nodes and edges left out", dropped, "per query")
+
+
+def overlap(kernel: Frontier, sweep: baselines.ScipySweep, queries: Any) -> tuple[float, float, float]:
+    """(share of the exact best that the kernel returns, active nodes, what it left out), means over queries.
 
     Nodes whose raw activation equals that of the last of the best count as well as that one.
     """
-    shares, dropped = [], []
+    found_of = []
     for query in queries:
         raw = sweep.spread(query)
-        last = raw[baselines.best(raw, BEST, sweep.numbers.threshold)[-1]]
+        best = baselines.best(raw, BEST, sweep.numbers.threshold)
         found = kernel.recall(query)
         nodes = np.asarray(found.nodes)[:BEST]
-        shares.append(np.mean(raw[nodes[nodes >= 0]] >= last - 1e-5) * np.mean(nodes >= 0))
-        dropped.append(sum(int(part) for part in found.dropped[:2]))
-    return float(np.mean(shares)), float(np.mean(dropped))
+        nodes = nodes[nodes >= 0]
+        n_there = min(len(best), int((raw >= sweep.numbers.threshold).sum()))  # only active nodes are returned
+        share = (raw[nodes] >= raw[best[n_there - 1]] - 1e-5).sum() / n_there
+        found_of.append((share, int(found.n_active), sum(int(part) for part in found.dropped)))
+    share, n_active, dropped = np.mean(found_of, axis=0).tolist()
+    return share, n_active, dropped
 
 
 def add_surfer(bench: Bench, edges: EdgeList, place: str, recalled: str) -> None:
@@ -199,9 +229,7 @@ def product_of(edges: EdgeList, rule: SpreadRule) -> Callable[[Any], Any]:
     return lambda x: compiled(held, x).block_until_ready()
 
 
-def add_sweep(
-    bench: Bench, edges: EdgeList, sweep: baselines.ScipySweep, place: str, stream: baselines.Bandwidth
-) -> None:
+def add_sweep(bench: Bench, edges: EdgeList, sweep: baselines.ScipySweep, place: str) -> None:
     """One product and three whole rounds of a full sweep beside SciPy, and beside what the memory can do."""
     rule, n, n_edges = recall(), edges.n_nodes, edges.n_edges
     x = np.random.default_rng(0).random(n, dtype=np.float32)
@@ -219,9 +247,8 @@ def add_sweep(
     gathers = baselines.Bandwidth(n)
     gather = bench.time(f"memory: gathers, {place}", gathers.gather, units=n / MEGA, unit="million gathers")
     bytes_ = 8 * n_edges + 12 * n
-    for way in ("memory: copy in order", "memory: copy in order by JAX"):
-        name = f"one product, {place}, of the limit by `{way.removeprefix('memory: ')}`"
-        bench.claim(name, "share", ours, way, scale=bytes_ / 1e9)
+    name = f"one product, {place}, of the limit by copying in order"
+    bench.claim(name, "share", ours, COPY, scale=bytes_ / 1e9)
     bench.claim(f"one product, {place}, of the limit by random gathers", "share", ours, gather, scale=n_edges / MEGA)
 
 

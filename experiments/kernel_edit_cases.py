@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import itertools
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ..cognition.activation import SpreadRule, frontier, online, recall
 from ..cognition.graph import EdgeList, MemoryGraph, edits
 from ..cognition.graph.layout import packed_keys
 from .kernel_bench import Bench
@@ -18,6 +20,7 @@ from .kernel_bench import Bench
 BATCH = 1_024
 N_BATCHES = 1_000  # of edges that are new; each is used once, or a timing would strengthen what it has inserted
 GOAL_SIZE = 1_000_000
+RATE = 1e-4
 STEP = 1e-6  # too small to reach the bound of a strength while it is timed
 
 
@@ -37,6 +40,78 @@ def add_edits(bench: Bench, edges: EdgeList, place: str) -> None:
     copied = bench.time(f"strengthening, {place}, with a copy", strengthened.copied, units=BATCH, unit="edge")
     name = f"strengthening {BATCH:,} edges in place, {place}, against a copy"
     bench.claim(name, "times faster", donated, copied, 100.0 if is_goal else None)
+
+
+def add_online(bench: Bench, edges: EdgeList, place: str, queries: Any) -> None:
+    """Recall, decide, and strengthen what led to the decision, one step after the other or many in one scan."""
+    is_goal = edges.n_nodes == GOAL_SIZE
+    for hubs in (False, True):
+        online = Online(edges, recall(), n_sources=queries.shape[1], hubs=hubs)
+        name = f"online step, {place}, {'hubs exact' if hubs else 'rows only'}"
+
+        def steps(online: Online = online) -> None:
+            for query in queries:
+                online.step(query)
+
+        one = bench.time(name, steps, units=len(queries), unit="step")
+        bench.claim(f"{name}: recall, decide, learn", "microseconds", one, goal=150.0 if is_goal else None)
+        if not hubs:
+            many = functools.partial(online.steps, queries)
+            scan = bench.time(f"{name}, {len(queries)} in one scan", many, units=len(queries), unit="step")
+            bench.claim(f"{name}, {len(queries)} in one scan", "microseconds", scan)
+
+
+class Online:
+    """A graph that learns from each of its decisions, the most active node that is no source; reward 1."""
+
+    def __init__(self, edges: EdgeList, rule: SpreadRule, *, n_sources: int, hubs: bool) -> None:
+        graph = MemoryGraph.from_edges(edges)
+        limits = frontier.Limits()
+        self.arrays = graph.arrays
+        self.scratch = frontier.new_scratch(self.arrays.capacity)
+        self._numbers = jax.device_put((rule.params(graph.relations), np.ones(n_sources, np.float32), np.float32(RATE)))
+
+        def decide(arrays: Any, scratch: Any, nodes: Any, numbers: Any) -> Any:
+            params, values, _ = numbers
+            return online.decide(arrays, scratch, nodes, values, None, rule.code, params, limits, hubs=hubs)
+
+        nobody = np.full(n_sources, -1, np.int32)  # whose trace is of nothing
+        _, self.trace, self.scratch = jax.jit(decide, donate_argnums=1)(
+            self.arrays, self.scratch, nobody, self._numbers
+        )
+
+        def step(arrays: Any, scratch: Any, trace: Any, nodes: Any, numbers: Any) -> Any:
+            params, values, rate = numbers
+            reward = jnp.float32(1.0)
+            return online.online_step(
+                arrays, scratch, trace, reward, rate, nodes, values, None, rule.code, params, limits, hubs=hubs
+            )
+
+        def steps(arrays: Any, scratch: Any, trace: Any, nodes: Any, numbers: Any) -> Any:
+            def one(carry: Any, nodes: Any) -> Any:
+                arrays, scratch, trace = carry
+                *carry, decision = step(arrays, scratch, trace, nodes, numbers)
+                return tuple(carry), decision
+
+            carry, decisions = jax.lax.scan(one, (arrays, scratch, trace), nodes)
+            return *carry, decisions
+
+        self._step = jax.jit(step, donate_argnums=(0, 1, 2))
+        self._steps = jax.jit(steps, donate_argnums=(0, 1, 2))
+
+    def step(self, nodes: Any) -> Any:
+        """Learn from the last decision and make the next, from sources [S] i32."""
+        return self._made(self._step, nodes)
+
+    def steps(self, nodes: Any) -> Any:
+        """As many steps as there are rows of sources, [B, S] i32."""
+        return self._made(self._steps, nodes)
+
+    def _made(self, call: Any, nodes: Any) -> Any:
+        made = call(self.arrays, self.scratch, self.trace, nodes, self._numbers)
+        self.arrays, self.scratch, self.trace, decision = made
+        np.asarray(decision.choice)
+        return decision
 
 
 def new_edges(n_nodes: int, size: int, seed: int = 3) -> Iterator[tuple[Any, Any, Any]]:

@@ -104,7 +104,6 @@ def test_the_bandwidth_is_of_what_is_moved():
     np.testing.assert_array_equal(moved.copied, moved.values)
     moved.gather()
     np.testing.assert_array_equal(moved.copied, moved.values[moved.places])
-    moved.copy_by_jax()
 
 
 def test_degrees_of_random_graphs_follow_a_power_law():
