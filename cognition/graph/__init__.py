@@ -2,6 +2,7 @@
 
 from .edge_list import EdgeList
 from .memory_graph import MemoryGraph
+from .packing import Edge
 from .relations import RELATIONS
 
-__all__ = ["RELATIONS", "EdgeList", "MemoryGraph"]
+__all__ = ["RELATIONS", "Edge", "EdgeList", "MemoryGraph"]

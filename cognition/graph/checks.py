@@ -86,7 +86,7 @@ def relation_numbers(values: Any, size: int, relations: tuple[str, ...]) -> Colu
     found = np.array([number.get(name, -1) for name in given.reshape(-1).tolist()], np.int32)
     if (found < 0).any():
         row = int(np.argmax(found < 0))
-        wrong = given.reshape(-1)[row]
+        wrong = given.reshape(-1)[row : row + 1].tolist()[0]  # as Python writes it
         raise ValueError(f"`relation` must be one of {list(relations)}, got {wrong!r} in row {row}.")
     return np.broadcast_to(found.reshape(given.shape), (size,)).astype(np.int32)
 

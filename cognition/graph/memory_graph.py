@@ -7,7 +7,7 @@ import heapq
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -17,20 +17,11 @@ import numpy.typing as npt
 from . import checks, convert, edits, growth, packing, saving, sweeps
 from .edge_list import MAX_NODES, EdgeList
 from .labels import Labels
-from .layout import DEFAULT_ROW, TARGET_BITS, GraphArrays
+from .layout import DEFAULT_ROW, GraphArrays
 from .relations import MAX_RELATIONS, RELATIONS, checked_relations
 
 if TYPE_CHECKING:
     import networkx
-
-
-class Edge(NamedTuple):
-    """An edge as a person reads it."""
-
-    source: int
-    target: int
-    relation: str
-    strength: float
 
 
 class MemoryGraph:
@@ -161,17 +152,8 @@ class MemoryGraph:
         """Another graph of the same content; edits of one leave the other as it is."""
         return copy.deepcopy(self)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        twin = type(self).__new__(type(self))
-        for name, value in self.__dict__.items():
-            kept = name in ("_edges", "_relations")  # both cannot change
-            arrays = name == "_arrays"
-            twin.__dict__[name] = (
-                value if kept else jax.tree.map(jnp.copy, value) if arrays else copy.deepcopy(value, memo)
-            )
-        return twin
-
-    __copy__ = copy
+    def __copy__(self) -> Self:
+        return self.copy()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_arrays": jax.tree.map(np.array, self._arrays), "_edges": None}
@@ -275,22 +257,16 @@ class MemoryGraph:
             self._edges = packing.unpacked(self._arrays, self._relations)
         return self._edges
 
-    def neighbours(self, node: int | str) -> list[Edge]:
+    def neighbours(self, node: int | str) -> list[packing.Edge]:
         """Edges that leave a node, strongest first."""
-        number = self.node(node)
-        keys, strengths = packing.edges_of(self._arrays, number)
-        found = [
-            Edge(number, int(key) & (1 << TARGET_BITS) - 1, self._relations[int(key) >> TARGET_BITS], float(strength))
-            for key, strength in zip(keys, strengths, strict=True)
-        ]
+        found = packing.edges_of(self._arrays, self.node(node), self._relations)
         return sorted(found, key=lambda edge: (-abs(edge.strength), edge.target, edge.relation))
 
     def edge(self, source: int | str, target: int | str, relation: int | str = 0) -> float:
         """Strength of an edge, 0 where there is none."""
-        numbers = checks.relation_numbers(relation, 1, self._relations)
-        key = self.node(target) | int(numbers[0]) << TARGET_BITS
-        keys, strengths = packing.edges_of(self._arrays, self.node(source))
-        return float(strengths[keys == key].sum())
+        key = (self.node(target), self._relations[int(checks.relation_numbers(relation, 1, self._relations)[0])])
+        found = packing.edges_of(self._arrays, self.node(source), self._relations)
+        return sum(edge.strength for edge in found if (edge.target, edge.relation) == key)
 
     @property
     def labels(self) -> list[str | None] | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -15,6 +15,15 @@ IntArray = npt.NDArray[np.int32]
 
 LEAST = 8
 CHUNK = 1 << 22  # edges at a time, which bounds the memory for places of edges
+
+
+class Edge(NamedTuple):
+    """An edge as a person reads it."""
+
+    source: int
+    target: int
+    relation: str
+    strength: float
 
 
 def fitting(size: int) -> int:
@@ -109,13 +118,17 @@ def unpacked(arrays: GraphArrays, relations: tuple[str, ...]) -> EdgeList:
     )
 
 
-def edges_of(arrays: GraphArrays, node: int) -> tuple[IntArray, npt.NDArray[np.float32]]:
-    """([d] i32 packed keys, [d] f32 strengths) of the edges that leave a node."""
+def edges_of(arrays: GraphArrays, node: int, relations: tuple[str, ...]) -> list[Edge]:
+    """The edges that leave a node, as they stand."""
     degree, width = int(host(arrays.out_degree)[node]), arrays.width
     first, n_rows = int(host(arrays.spill)[node]), max(0, -(-(degree - width) // width))
     lines = np.concatenate([host(arrays.rows)[node : node + 1], host(arrays.pool)[first : first + n_rows]])
     keys, bits = lines[:, :width].reshape(-1)[:degree], lines[:, width:].reshape(-1)[:degree]
-    return keys, np.ascontiguousarray(bits).view(np.float32)
+    strengths = np.ascontiguousarray(bits).view(np.float32).tolist()
+    return [
+        Edge(node, key & TARGET_MASK, relations[key >> TARGET_BITS], strength)
+        for key, strength in zip(keys.tolist(), strengths, strict=True)
+    ]
 
 
 def host(array: Any) -> npt.NDArray[Any]:

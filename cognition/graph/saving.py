@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from .. import persistence
 from ..errors import DamagedFileError, MismatchError, NewerFileError
+from . import checks
 from .edge_list import EdgeList
 from .labels import Labels
 
@@ -114,4 +115,7 @@ def _saved(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Saved
         text, ends = arrays[TEXT].tobytes(), arrays[ENDS].tolist()
         names = [text[begin:end].decode() for begin, end in zip([0, *ends[:-1]], ends, strict=True)] if ends else []
         labels = Labels([name or None for name in names])
-    return Saved(edges, is_node, int(header["row"]), labels)
+        if len(ends) != edges.n_nodes:
+            raise ValueError(f"`{ENDS}` must have one entry per node, {edges.n_nodes}, got {len(ends)}.")
+    row = checks.whole("row", header["row"], 1, 1024)
+    return Saved(edges, is_node, row, labels)
