@@ -69,8 +69,9 @@ def dense_spread(
         ValueError: shapes do not fit, or the rule returns what dangling nodes get (`dangling`), which a matrix of
             weights cannot tell from nodes of weight 0.
     """
+    weights = jnp.asarray(weights)
     if need is not None and rule.conjunctions:
-        exciting = (weights > 0).astype(weights.dtype) if exciting is None else exciting
+        exciting = (weights > 0).astype(weights.dtype) if exciting is None else jnp.asarray(exciting)
     else:
         exciting = jnp.zeros((0, 0), weights.dtype)
     size = weights.shape[-1]

@@ -111,8 +111,9 @@ def ell_spread(
     Raises:
         ValueError: shapes do not fit, or the rule has `dangling`.
     """
+    source, weights = jnp.asarray(source), jnp.asarray(weights)
     if source.ndim != 2 or weights.shape != source.shape:
         raise ValueError(f"`source` and `weights` must have one shape [K, P], got {source.shape} and {weights.shape}.")
-    owner = jnp.zeros(0, jnp.int32) if owner is None else owner
+    owner = jnp.zeros(0, jnp.int32) if owner is None else jnp.asarray(owner)
     pull = ell_pull(source, weights, owner, counts=need is not None and rule.conjunctions)
     return differentiable_spread(pull, source.shape[1] - owner.shape[0], sources, rule, base, retention, need)

@@ -1,0 +1,138 @@
+"""Derivatives of spreading with respect to everything that it is given, against finite differences in f64."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from habitus.cognition.activation import SpreadRule, dense_spread, ell_spread, recall, spread_reference
+from habitus.cognition.activation.forms import columns_of, dense_form, ell_form, ell_shape
+from habitus.cognition.graph import EdgeList
+
+N = 16
+STEP = 1e-6
+HARD = SpreadRule(retention=0.5, threshold=0.1, rounds=3)
+SOFT = SpreadRule(retention=0.5, threshold=0.3, softness=0.05, rounds=4, leak=0.1, restart=0.2, sources="held")
+CAPPED = SpreadRule(retention=0.9, threshold=0.05, rounds=3, cap=0.6)
+RULES = {"hard": HARD, "soft": SOFT, "capped": CAPPED}
+
+
+def graph() -> EdgeList:
+    rng = np.random.default_rng(1)
+    keys = rng.choice(N * N, 70, replace=False)
+    return EdgeList(N, keys // N, keys % N, rng.uniform(-0.2, 0.7, 70), base=rng.uniform(0.3, 1, N))
+
+
+def spreading(kernel: str, rule: SpreadRule) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """A weighed sum of what is active at the end, and what it is a function of, in f64: weights, sources, base, rho."""
+    edges, rng = graph(), np.random.default_rng(2)
+    share = jnp.asarray(rng.uniform(0.5, 1.5, N))
+    sources = np.zeros(N)
+    sources[[0, 3, 7]] = (1.0, 0.6, 0.8)
+    columns = columns_of(edges, rule, N)
+    given = (jnp.asarray(sources), jnp.asarray(columns[0], float), jnp.asarray(columns[1], float))
+    if kernel == "dense":
+        weights = jnp.asarray(dense_form(edges, rule, N, counts=False).weights, float)
+        return lambda w, s, b, r: share @ dense_spread(w, s, rule, base=b, retention=r), (weights, *given)
+    source, weights, owner = ell_form(edges, rule, N, ell_shape([edges], N)._replace(n_slots=4, n_more=16))
+    return (
+        lambda w, s, b, r: share @ ell_spread(source, w, s, rule, owner=owner, base=b, retention=r),
+        (jnp.asarray(weights, float), *given),
+    )
+
+
+@pytest.mark.parametrize("kernel", ["dense", "ell"])
+@pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
+def test_the_gradient_is_that_of_finite_differences(kernel, rule):
+    with jax.enable_x64(True):
+        function, given = spreading(kernel, rule)
+        function = jax.jit(function)
+        gradients = jax.jit(jax.grad(function, argnums=(0, 1, 2, 3)))(*given)
+        here, rng, compared = float(function(*given)), np.random.default_rng(3), []
+        for number, gradient in enumerate(gradients):
+            drawn = rng.integers(0, gradient.shape, (12, gradient.ndim)).tolist()
+            for place in map(tuple, [*drawn, *np.argwhere(gradient).tolist()[:20]]):
+                below, above = (
+                    float(function(*given[:number], given[number].at[place].add(step), *given[number + 1 :]))
+                    for step in (-STEP, STEP)
+                )
+                if abs(above - 2 * here + below) > 1e-3 * STEP:
+                    continue  # a kink: where nothing arrives, activation can only rise
+                assert gradient[place] == pytest.approx((above - below) / (2 * STEP), abs=1e-7), (number, place)
+                compared.append(number)
+    assert np.bincount(compared, minlength=4).min() >= 6
+
+
+@pytest.mark.parametrize("kernel", ["dense", "ell"])
+def test_the_gradient_is_not_silently_zero(kernel):
+    with jax.enable_x64(True):
+        function, given = spreading(kernel, dataclasses.replace(SOFT, softness=0.0))
+        hard = jax.grad(function)(*given)
+        function, given = spreading(kernel, SOFT)
+        soft = jax.grad(function)(*given)
+    used = np.asarray(given[0]) != 0
+    assert np.count_nonzero(np.asarray(hard)[used]) >= 10
+    # below the threshold a soft one still has a slope
+    assert np.count_nonzero(np.asarray(soft)[used]) > np.count_nonzero(np.asarray(hard)[used])
+
+
+@pytest.mark.parametrize("kernel", ["dense", "ell"])
+def test_what_is_below_a_hard_threshold_or_at_the_cap_has_no_gradient(kernel):
+    rule = SpreadRule(retention=0.0, threshold=0.5, rounds=1, cap=1.0)
+    weights = jnp.zeros((8, 8)).at[0, 1].set(0.4).at[2, 3].set(2.0).at[4, 5].set(0.3)
+    sources = jnp.zeros(8).at[jnp.array([0, 2, 4])].set(jnp.array([1.0, 1.0, 0.4]))
+    if kernel == "dense":
+        gradient = jax.grad(lambda w: dense_spread(w, sources, rule).sum())(weights)
+    else:
+        source = jnp.tile(jnp.arange(8, dtype=jnp.int32)[:, None], (1, 8))
+        gradient = jax.grad(lambda w: ell_spread(source, w, sources, rule).sum())(weights)
+    assert gradient[0, 1] == 1.0
+    assert gradient[2, 3] == 0.0  # at the cap
+    assert gradient[4, 5] == 0.0  # node 4 does not transmit
+
+
+def test_values_are_those_of_the_reference_and_batches_those_of_a_loop():
+    edges, rule = graph(), recall(conjunctions=False)
+    weights = dense_form(edges, rule, N, counts=False).weights
+    batch = jnp.asarray(np.random.default_rng(0).uniform(0, 1, (3, N)), jnp.float32)
+
+    def one(sources):
+        return dense_spread(weights, sources, rule, base=jnp.asarray(edges.base, jnp.float32))
+
+    found = jax.vmap(one)(batch)
+    for sources, row in zip(batch, found, strict=True):
+        wanted = spread_reference(edges, dict(enumerate(sources.tolist())), rule).activation[-1]
+        np.testing.assert_allclose(row, wanted, atol=1e-5)
+        np.testing.assert_allclose(jax.jit(one)(sources), row, atol=1e-6)
+
+
+def test_later_sources_and_conjunctions_are_those_of_the_reference():
+    edges = EdgeList(
+        4, np.array([0, 1, 2]), np.array([2, 2, 3]), np.array([0.5, 0.5, 1.0]), need=np.array([0, 0, 2, 0])
+    )
+    rule = SpreadRule(conjunctions=True, threshold=0.1, rounds=3)
+    weights, sources = dense_form(edges, rule, 4, counts=True).weights, np.zeros((4, 4), np.float32)
+    sources[0, 0], sources[1, 1] = 1.0, 0.8
+    wanted = spread_reference(edges, [(0, 1.0, 0), (1, 0.8, 1)], rule).activation[-1]
+    found = dense_spread(jnp.asarray(weights), jnp.asarray(sources), rule, need=jnp.asarray(edges.need))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    assert wanted[2] > 0.5
+
+
+def test_wrong_shapes_are_named():
+    square = jnp.zeros((4, 4))
+    with pytest.raises(ValueError, match=r"`weights` must have shape \[S, S\], got \(4, 3\)"):
+        dense_spread(square[:, :3], jnp.zeros(4), HARD)
+    with pytest.raises(ValueError, match=r"`sources` must have shape \(4,\) or \(4, 4\)"):
+        dense_spread(square, jnp.zeros(5), HARD)
+    with pytest.raises(ValueError, match=r"`base` must be a number or have shape \(4,\), got \(2,\)"):
+        dense_spread(square, jnp.zeros(4), HARD, base=jnp.zeros(2))
+    with pytest.raises(ValueError, match="must have one shape"):
+        ell_spread(jnp.zeros((2, 4), jnp.int32), jnp.zeros((3, 4)), jnp.zeros(4), HARD)
+    with pytest.raises(ValueError, match="must not have `dangling`"):
+        dense_spread(square, jnp.zeros(4), SpreadRule(restart=0.1, dangling=True))
