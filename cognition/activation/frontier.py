@@ -39,7 +39,7 @@ class Limits(NamedTuple):
     """
 
     active: tuple[int, ...] = (8, 32, 64)
-    pool: tuple[int, ...] = (16, 64, 128)
+    pool: tuple[int, ...] = (8, 32, 64)
     touched: int = 4096
 
     def active_in(self, number: int, n_sources: int) -> int:

@@ -108,7 +108,7 @@ def _normalised(arrays: GraphArrays, nodes: Array, code: RuleCode, params: RuleP
         case "capped_sqrt":
             return jnp.minimum(1.0, jnp.sqrt(params.degree_cap / degree))
         case _:
-            return 1.0 / degree
+            return jnp.asarray(1.0 / degree)
 
 
 def targets(edges: Edges, is_sending: Array, nobody: int) -> tuple[Array, Array]:

@@ -92,8 +92,10 @@ class FrontierKernel:
         limits = _fitted(limits or Limits(), graph.arrays.capacity)
         while True:
             found = self._run(graph, packed, rule, top, evidence, limits, hubs)
+            if not exact or not any(found.dropped[:3]):
+                return found
             following = _fitted(_larger(limits, found.dropped, hubs), graph.arrays.capacity)
-            if not exact or following == limits:
+            if following == limits:
                 return found
             limits = following
 
@@ -153,6 +155,7 @@ def _check_supported(rule: SpreadRule) -> None:
         raise ValueError(f"`rule` must be one that a frontier can follow, but {refused}; use a full sweep.")
 
 
+@functools.lru_cache(maxsize=256)
 def _fitted(limits: Limits, capacity: int) -> Limits:
     """The limits, none beyond what the graph has or `LARGEST`."""
     size = bucket(capacity + 1)
@@ -175,13 +178,17 @@ def _larger(limits: Limits, dropped: Dropped, hubs: bool) -> Limits:
 def _unpacked(packed: IntArray, n_rounds: int, top: int, evidence: int) -> Activation:
     """The result as views of the one array, in the order of its leaves."""
     at = 0
+    views = {np.int32: packed, np.float32: packed.view(np.float32)}
 
     def taken(kind: Any, *shape: int) -> Any:
         nonlocal at
+        if not shape:
+            at += 1
+            return views[kind][..., at - 1]
         size = math.prod(shape)
-        part = packed[..., at : at + size].view(kind).reshape((*packed.shape[:-1], *shape))
         at += size
-        return part if part.ndim else part[()]
+        part = views[kind][..., at - size : at]
+        return part if len(shape) == 1 else part.reshape((*packed.shape[:-1], *shape))
 
     i32, f32 = np.int32, np.float32
     found = Activation(
