@@ -58,7 +58,10 @@ def kernel(
 ) -> None:
     """Time the activation kernels on one core, beside SciPy, NumPy, scikit-network and plain Python."""
     with clear_errors():
-        from . import bench_tools, kernel_bench
+        from . import bench_tools
+
+        bench_tools.use_one_thread()
+        from . import kernel_bench
 
         sizes = kernel_bench.sizes_of(nodes)
         about = kernel_bench.machine()

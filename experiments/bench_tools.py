@@ -18,6 +18,15 @@ Timed = Callable[[], float]
 """Runs once; returns processor seconds per unit of what is timed."""
 
 
+def use_one_thread() -> None:
+    """Let NumPy multiply matrices with one thread: more of them on one core wait for each other, for tens of ms.
+
+    BLAS reads this once, so it has to be said before NumPy is imported.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ[name] = "1"
+
+
 @contextlib.contextmanager
 def on_one_core() -> Iterator[int]:
     """Keep all threads of this process on one core while in the block; gives its number, -1 where that is not possible.

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 import scipy  # type: ignore[import-untyped]
 
+from ..cognition.activation import recall
 from . import bench_tools
 from .bench_tools import N_ROUNDS, Timed, median_ratio, on_one_core, repeated
 from .errors import ExperimentError
@@ -225,6 +226,8 @@ def to_json(bench: Bench, command: str, about: dict[str, Any]) -> str:
 
 def to_markdown(bench: Bench, command: str, about: dict[str, Any]) -> str:
     """The tables for people."""
+    from . import kernel_big_cases
+
     reached = bench.reached()
     words = {None: "", True: "yes", False: "no"}
     results = [[one.name, f"{number(one.value)} {one.unit}", one.goal, words[one.holds]] for one in reached]
@@ -240,7 +243,9 @@ def to_markdown(bench: Bench, command: str, about: dict[str, Any]) -> str:
         f"{len(bench.cases[0].seconds)} rounds, each of which times every case once; below, processor time as median "
         "(least-most). `random` and `local` are graphs of mean degree 10 whose degrees follow a power law; in `local` "
         "ones 70 % of the edges join neighbours in number. A recall is 8 sources, 3 rounds, the 32 best. Whatever runs "
-        "beside the kernels follows the same rule, in float32, with its matrices and buffers made beforehand.",
+        "beside the kernels follows the same rule, in float32, with its matrices and buffers made beforehand and one "
+        "thread; plain Python keeps the out-edges of nodes as lists once it has met them. `Wide` recall divides from a "
+        f"degree of {kernel_big_cases.WIDE:g} on, where `recall()` does from {recall().degree_cap:g}.",
         "## Results",
         table(["what", "reached", "goal", ""], results),
         "## Times",

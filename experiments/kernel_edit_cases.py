@@ -130,12 +130,22 @@ def insert(graph: MemoryGraph, columns: tuple[Any, Any, Any]) -> None:
     graph.arrays.n_pool.block_until_ready()
 
 
+def some_edges(edges: EdgeList, size: int, seed: int) -> Any:
+    """[size] numbers of edges, of nodes that are drawn as often whatever their degree."""
+    rng = np.random.default_rng(seed)
+    order = np.argsort(edges.source, kind="stable")
+    degree = edges.out_degree()
+    nodes = rng.choice(np.flatnonzero(degree), size)
+    start = np.cumsum(degree, dtype=np.int64) - degree
+    return order[start[nodes] + (rng.random(size) * degree[nodes]).astype(np.int64)]
+
+
 class Strengthening:
     """The same edges of a graph over and over, by the compiled edit alone, donated and not."""
 
     def __init__(self, edges: EdgeList, size: int = BATCH, seed: int = 4) -> None:
         self.arrays = MemoryGraph.from_edges(edges).arrays
-        rows = np.random.default_rng(seed).choice(edges.n_edges, size, replace=False)
+        rows = some_edges(edges, size, seed)
         key: Any = packed_keys(jnp.asarray(edges.target[rows]), jnp.asarray(edges.relation[rows], jnp.int32))
         source, strength = jnp.asarray(edges.source[rows]), jnp.full(size, STEP, jnp.float32)
         self.batch = edits.EdgeBatch(source, key, strength, jnp.int32(size))
