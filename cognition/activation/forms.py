@@ -65,10 +65,16 @@ def columns_of(edges: EdgeList, rule: SpreadRule, size: int) -> FloatArray:
     return columns
 
 
-def folded_weights(edges: EdgeList, rule: SpreadRule) -> FloatArray:
-    """[E] f32: m of every edge; TINY for an exciting edge of which nothing is left, where conjunctions wait."""
+def folded_weights(edges: EdgeList, rule: SpreadRule, *, counts: bool | None = None) -> FloatArray:
+    """[E] f32: m of every edge; TINY for an exciting edge of which nothing is left, where exciting edges are counted.
+
+    Args:
+        edges: the graph.
+        rule: the rule.
+        counts: whether they are; None = where any node of this graph waits.
+    """
     weights = rule.weights(edges).astype(np.float32)
-    if waits(edges, rule):
+    if waits(edges, rule) if counts is None else counts:
         weights[(weights == 0) & (edges.strength > 0)] = TINY
     return weights
 
@@ -139,7 +145,7 @@ def ell_shape(graphs: Sequence[EdgeList], size: int) -> EllShape:
 
 def ell_form(edges: EdgeList, rule: SpreadRule, size: int, shape: EllShape) -> EllForm:
     """The form in a shape that holds the edges."""
-    order, row, rank = rows_of(edges)
+    order, row, rank = rows_of(edges.target, size)
     n_slots, n_more = shape
     n_rows = -(-np.bincount(edges.target, minlength=size) // n_slots)
     extra = np.maximum(n_rows - 1, 0)
@@ -154,9 +160,9 @@ def ell_form(edges: EdgeList, rule: SpreadRule, size: int, shape: EllShape) -> E
     return EllForm(source, weights, owner)
 
 
-def rows_of(edges: EdgeList) -> tuple[npt.NDArray[np.int64], IntArray, npt.NDArray[np.int64]]:
+def rows_of(target: IntArray, size: int) -> tuple[npt.NDArray[np.int64], IntArray, npt.NDArray[np.int64]]:
     """Edges by target: their rows in the edge list, their targets, and their numbers among those of one target."""
-    order = np.argsort(edges.target, kind="stable")
-    row = edges.target[order]
-    degree = np.bincount(row, minlength=edges.n_nodes)
+    order = np.argsort(target, kind="stable")
+    row = target[order]
+    degree = np.bincount(row, minlength=size)
     return order, row, np.arange(len(row)) - (np.cumsum(degree) - degree)[row]

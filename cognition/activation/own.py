@@ -1,8 +1,9 @@
 """Many graphs at once, each with its own sources: agents with memories of their own.
 
 Up to `MOST_DENSE` nodes a block of graphs is a stack of matrices. Larger ones stand side by side as one graph without
-edges between them: a gather from one flat array is ten times as fast as one from each of many. Graphs go through in
-blocks that the cache of a core holds.
+edges between them, which is swept as in `sweep.py`: a gather from one flat array is ten times as fast as one from each
+of many, and rows of one length can be found among all of them. Graphs go through in blocks that the cache of a core
+holds.
 """
 
 from __future__ import annotations
@@ -18,16 +19,17 @@ from .choosing import MOST_ELL, Kernel, check_settings, pull_kernel, size_for
 from .compiled import Plan, compiled_own
 from .derived import Graph, edges_of
 from .exact import stacked
-from .forms import DenseForm, EllForm, columns_of, dense_form, ell_form, ell_shape, waits
+from .forms import DenseForm, columns_of, dense_form, folded_weights, waits
 from .growth import warn_of_growth
 from .packing import NO_SOURCES, batch_of, packed_numbers, packed_sources, stepped, unpacked_result
 from .prepared import SourcesLike, Spreader
 from .result import Activation
 from .rule import SpreadRule
 from .sources import Sources
+from .sweep_form import SweepForm, SweepShape, swept_rows
 
-CACHE_BYTES = 2**19
-"""Weights of one block of graphs; half of the second-level cache of a common core."""
+CACHE_BYTES = 2**20
+"""Weights of one block of graphs, about the second-level cache of a core."""
 
 
 class EachSpreader:
@@ -76,11 +78,11 @@ class EachSpreader:
         self._numbers = jax.device_put(packed_numbers(rule.params(edges[0].relations)))
         counts = any(waits(one, rule) for one in edges)
         size = max(size_for(one, one.n_nodes) for one in edges)
-        blocks: _Blocks = _dense(edges, rule, size, counts) if kernel == "dense" else _flat(edges, rule, size)
+        blocks: _Blocks = _dense(edges, rule, size, counts) if kernel == "dense" else _flat(edges, rule, size, counts)
         self._columns, self._forms = jax.device_put(blocks)
         self._plans = [
             Plan(
-                kernel="dense" if kernel == "dense" else "ell",
+                kernel="dense" if kernel == "dense" else "sweep",
                 code=rule.code,
                 waits=counts,
                 is_timed=is_timed,
@@ -143,30 +145,29 @@ def _dense(graphs: Sequence[EdgeList], rule: SpreadRule, size: int, counts: bool
     return columns.reshape(*in_blocks, 4, size), form
 
 
-def _flat(graphs: Sequence[EdgeList], rule: SpreadRule, size: int) -> _Blocks:
-    shape = ell_shape(graphs, size)
-    n_slots, n_more = shape
-    n_blocks, in_block = _blocks(len(graphs), 8 * n_slots * (size + n_more))
-    n_places = n_blocks * in_block
-    columns = np.zeros((n_places, 4, size), np.float32)
-    source = np.zeros((n_places, n_slots, size + n_more), np.int32)
-    weights = np.zeros((n_places, n_slots, size + n_more), np.float32)
-    owner = np.full((n_places, n_more), size - 1, np.int32)
+def _flat(graphs: Sequence[EdgeList], rule: SpreadRule, size: int, counts: bool) -> _Blocks:
+    most_edges = max(1, *(edges.n_edges for edges in graphs))
+    n_blocks, in_block = _blocks(len(graphs), 8 * most_edges)
+    columns = np.zeros((n_blocks * in_block, 4, size), np.float32)
+    parts: list[list[Any]] = [[] for _ in range(n_blocks)]
     for number, edges in enumerate(graphs):
         columns[number] = columns_of(edges, rule, size)
-        source[number], weights[number], owner[number] = ell_form(edges, rule, size, shape)
-    before = size * (np.arange(n_places, dtype=np.int32) % in_block)
-    source += before[:, None, None]
-    owner += before[:, None]
-
-    def united(rows: Any) -> Any:
-        """[G, K, b P]: the rows of all nodes of a block first, then the further rows."""
-        by_slot = rows.reshape(n_blocks, in_block, n_slots, -1).transpose(0, 2, 1, 3)
-        parts = (by_slot[..., :size], by_slot[..., size:])
-        return np.concatenate([part.reshape(n_blocks, n_slots, -1) for part in parts], axis=-1)
-
-    form = EllForm(united(source), united(weights), owner.reshape(n_blocks, -1))
+        before = size * (number % in_block)
+        weights = folded_weights(edges, rule, counts=counts)
+        parts[number // in_block].append((edges.source + before, edges.target + before, weights))
+    nothing = (np.zeros(0, np.int32), np.zeros(0, np.int32), np.zeros(0, np.float32))
+    unions: list[tuple[Any, Any, Any]] = [_joined(part or [nothing]) for part in parts]
+    n_nodes = in_block * size
+    shapes = [swept_rows(*union, n_nodes)[1] for union in unions]
+    largest = SweepShape(*(max(sizes) for sizes in zip(*shapes, strict=True)))
+    forms = [swept_rows(*union, n_nodes, former=largest)[0] for union in unions]
+    form = SweepForm(*(np.stack(arrays) for arrays in zip(*forms, strict=True)))
     return columns.reshape(n_blocks, in_block, 4, size), form
+
+
+def _joined(parts: list[Any]) -> tuple[Any, Any, Any]:
+    source, target, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return source, target, weights
 
 
 def _blocks(n_graphs: int, n_bytes: int) -> tuple[int, int]:

@@ -79,18 +79,30 @@ def sweep_form(
         room: how many times as many edges to make room for.
         former: sizes to keep to where the graph fits them, so that nothing is compiled anew.
     """
+    return swept_rows(edges.source, edges.target, folded_weights(edges, rule), size, room, former)
+
+
+def swept_rows(
+    source_of: IntArray,
+    target_of: IntArray,
+    weight_of: FloatArray,
+    size: int,
+    room: float = 1.0,
+    former: SweepShape | None = None,
+) -> tuple[SweepForm, SweepShape]:
+    """The form of edges from [E] i32 to [E] i32 nodes with [E] f32 weights; see `sweep_form`."""
     width = min(WIDEST, size)
-    rows = _blocks(edges, size, width)
+    rows = _blocks(target_of, size, width)
     n_more = len(rows.owner) - size
     needed = SweepShape(size, AT_ONCE * int(rows.bounds[-1]), len(rows.bounds) - 1, n_more, width)
     shape = _fitting(needed, room, former)
     source = np.zeros((shape.n_slices, width), np.int32)
     weights = np.zeros((shape.n_slices, width), np.float32)
-    order, target, rank = rows_of(edges)
+    order, target, rank = rows_of(target_of, size)
     place = rows.place[rows.first[target] + rank // LONGEST]
     slice_ = AT_ONCE * rows.bounds[place // width] + rank % LONGEST
-    source[slice_, place % width] = edges.source[order]
-    weights[slice_, place % width] = folded_weights(edges, rule)[order]
+    source[slice_, place % width] = source_of[order]
+    weights[slice_, place % width] = weight_of[order]
     further = np.ones(len(rows.owner), bool)
     further[rows.first] = False
     missing = shape.n_more - n_more
@@ -106,8 +118,8 @@ def sweep_form(
     return form, shape
 
 
-def _blocks(edges: EdgeList, size: int, width: int) -> _Rows:
-    degree = np.bincount(edges.target, minlength=size)
+def _blocks(target: IntArray, size: int, width: int) -> _Rows:
+    degree = np.bincount(target, minlength=size)
     n_rows = np.maximum(1, -(-degree // LONGEST))
     first = np.cumsum(n_rows) - n_rows
     owner = np.repeat(np.arange(size), n_rows)

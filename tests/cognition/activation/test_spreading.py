@@ -103,7 +103,8 @@ def of_batch(found: Activation, number: int) -> Activation:
 
 @ignores_growth
 @pytest.mark.parametrize(
-    ("kernel", "name"), pairs(default={"ell": tuple(RULES), "dense": MIXED, "sweep": MIXED}, rules=tuple(RULES))
+    ("kernel", "name"),
+    pairs(default={"ell": tuple(RULES)[3:10], "dense": MIXED[:2], "sweep": MIXED[1:]}, rules=tuple(RULES)),
 )
 def test_kernels_agree_with_the_reference(kernel, name):
     rule = RULES[name]
