@@ -25,7 +25,7 @@ class DictionaryModel:
     def write(self, mode, source, target, strength, relation):
         for a, b, v, r in zip(source.tolist(), target.tolist(), strength.astype(F32), relation.tolist(), strict=True):
             old = self.edges.get((a, b, r), F32(0))
-            new = {"add": np.clip(old + v, F32(-1), F32(1)), "set": v, "delete": F32(0)}[mode]
+            new = min(max(old + v, F32(-1)), F32(1)) if mode == "add" else v if mode == "set" else F32(0)
             if abs(new) < SMALLEST:
                 self.edges.pop((a, b, r), None)
             else:
