@@ -97,7 +97,7 @@ def let_through(
 
 def _normalised(arrays: GraphArrays, nodes: Array, code: RuleCode, params: RuleParams) -> Array:
     if code.normalisation == "none":
-        return jnp.float32(1.0)
+        return jnp.ones((), jnp.float32)
     if code.normalisation == "row":
         total = arrays.out_strength.at[nodes].get(mode=IN_BOUNDS)
         return jnp.asarray(jnp.where(total > 0, 1.0 / jnp.where(total > 0, total, 1.0), 0.0))
