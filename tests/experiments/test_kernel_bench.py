@@ -248,6 +248,21 @@ def test_the_online_step_that_is_timed_decides_as_the_sweep_and_strengthens_what
 
 
 @pytest.mark.slow
+def test_of_the_largest_graphs_only_what_the_goals_ask_for_is_timed(monkeypatch):
+    monkeypatch.setattr(big, "LARGE", 1_000)
+    monkeypatch.setattr(big, "SURFED", 1_500)
+    monkeypatch.setattr(big, "GOALS_SCALING", {2_000: 1e9})
+    made = Bench(is_quick=True)
+    big.add(made, (1_500, 2_000))
+    made.run(1)
+    names = [case.name for case in made.cases]
+    assert "recall, random, 2,000 nodes, SciPy CSR" in names
+    assert not any(word in name for name in names for word in ("local", "wide", "plain Python", "product", "insertion"))
+    scaling = next(one for one in made.reached() if one.name == "recall, random, 2,000 nodes beside 1,500")
+    assert scaling.holds
+
+
+@pytest.mark.slow
 def test_everything_is_timed_from_the_command_line(tmp_path):
     files = ["--json", str(tmp_path / "b.json"), "--markdown", str(tmp_path / "b.md")]
     done = CliRunner().invoke(cli.app, ["bench", "kernel", "--quick", "--nodes", "2e3", *files])
