@@ -89,7 +89,7 @@ def assert_rule_agrees(edges: EdgeList, rule: SpreadRule, *, timed: bool = False
     ("rule", "timed"),
     [
         pytest.param(SIGNED, False, id="signed, conjunctions"),
-        pytest.param(recall(leak=0.1), True, id="held, timed"),
+        pytest.param(recall(leak=0.1), True, id="held, timed", marks=pytest.mark.slow),
         pytest.param(spreadr(rounds=7, threshold=0.02, leak=0.05), False, id="spends, zero or gate, loop"),
     ],
 )
@@ -251,7 +251,7 @@ def test_scratch_means_nothing_to_the_next_query_even_where_its_numbers_run_out(
 
 
 def test_nothing_as_long_as_the_graph_is_copied() -> None:
-    edges, rule = memory(), recall()
+    edges, rule = memory(), recall(rounds=2)
     graph = MemoryGraph.from_edges(edges)
     shape = jax.ShapeDtypeStruct((2, 8), jnp.int32)
     many = jax.jit(functools.partial(frontier_many, code=rule.code), donate_argnums=(1,))

@@ -56,7 +56,9 @@ def by_edge(edges: EdgeList, values: Any) -> dict[Any, float]:
 
 
 def run(arrays: GraphArrays, nodes: Any, candidates: Any, rule: SpreadRule, edges: EdgeList) -> tuple[Decision, Trace]:
-    call = jax.jit(functools.partial(decide, code=rule.code, limits=LIMITS))
+    call = jax.jit(
+        functools.partial(decide, code=rule.code, limits=LIMITS if edges.n_nodes > 8 else Limits((8,), (8,)), top=2)
+    )
     found, trace, _ = call(
         arrays, new_scratch(arrays.capacity), jnp.asarray(nodes), jnp.ones(len(nodes)), candidates,
         params=rule.params(edges.relations),
@@ -105,7 +107,7 @@ def test_without_candidates_the_most_active_other_node_is_chosen() -> None:
 def test_nothing_is_learned_where_nothing_reached_a_candidate() -> None:
     edges = EdgeList(4, *np.array([[0, 1], [1, 2]]), np.array([0.4, 0.9]))
     arrays = MemoryGraph.from_edges(edges).arrays
-    decision, trace = run(arrays, np.array([0]), jnp.array([3, -1]), SpreadRule(1.0, rounds=2), edges)
+    decision, trace = run(arrays, np.array([0]), jnp.array([3, -1]), SpreadRule(1.0, rounds=1), edges)
     assert (decision.choice, decision.value) == (-1, 0)
     assert not trace.eligibility.any()
 
@@ -116,7 +118,7 @@ def test_an_edge_that_has_changed_its_place_since_is_left_alone() -> None:
     decision, trace = run(graph.arrays, np.array([0]), None, rule, edges)
     assert decision.choice == 1
     graph.delete_edges([0], [1])  # the edge to 2 moves up
-    arrays = strengthen(graph.arrays, trace, jnp.float32(1.0), jnp.float32(1.0))
+    arrays = jax.jit(strengthen)(graph.arrays, trace, jnp.float32(1.0), jnp.float32(1.0))
     assert (arrays.rows == graph.arrays.rows).all()
 
 
