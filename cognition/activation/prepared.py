@@ -42,7 +42,7 @@ SourcesLike = Sources | Mapping[int, float] | Sequence[Any] | npt.NDArray[Any]
 
 FEWEST_BY_ROWS = 12
 """Queries from which one gather for 64 of them is faster than a gather for each."""
-GROWTH_ROOM = 1.125
+GROWTH_ROOM = 2.0
 """Room for edges beyond what a graph has when it fills its capacity at the present number for each node."""
 
 
@@ -121,7 +121,7 @@ class Spreader:
         self._size = size = size_for(graph, edges.n_nodes)
         self._ready: dict[PullKernel, Ready] = {}
         for name in (self._pull, self._pull_of_many):
-            make = functools.partial(_made, name, kept, edges, rule, size)
+            make = functools.partial(_made, name, kept, version, edges, rule, size)
             self._ready[name] = kept.get(version, (name, folding_key(rule)), make)
         self._more: tuple[Any, ...] = ()
         if self._evidence:
@@ -277,7 +277,7 @@ def _kernel() -> FrontierKernel:
     return found
 
 
-def _made(kernel: PullKernel, kept: Derived, edges: EdgeList, rule: SpreadRule, size: int) -> Ready:
+def _made(kernel: PullKernel, kept: Derived, version: int, edges: EdgeList, rule: SpreadRule, size: int) -> Ready:
     form: Any
     match kernel:
         case "dense":
@@ -287,6 +287,6 @@ def _made(kernel: PullKernel, kept: Derived, edges: EdgeList, rule: SpreadRule, 
         case "sweep":
             former = kept.shapes.get("sweep")
             # a graph that has changed will grow until it fills its capacity
-            room = 1.0 if former is None else size / max(1, edges.n_nodes) * GROWTH_ROOM
+            room = size / max(1, edges.n_nodes) * GROWTH_ROOM if version or former is not None else 1.0
             form, kept.shapes["sweep"] = sweep_form(edges, rule, size, room, former)
     return Ready(jax.device_put(columns_of(edges, rule, size)), jax.device_put(form), waits(edges, rule))

@@ -293,9 +293,9 @@ def test_a_growing_graph_is_compiled_at_most_once_for_a_doubling(monkeypatch):
     rng = np.random.default_rng(0)
     memory, compiled = MemoryGraph(), []
     while memory.n_nodes < 100_000:
-        memory.add_nodes(max(100, memory.n_nodes // 5))
+        new = len(memory.add_nodes(max(100, memory.n_nodes // 5)))
         n = memory.n_nodes
-        keys = np.unique(rng.integers(0, n * n, 2 * n // 3))
+        keys = np.unique(rng.integers(0, n * n, 5 * new))
         memory.set_edges(keys // n, keys % n, rng.uniform(0.1, 0.6, len(keys)))
         if n < 1_000:
             continue
