@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas
 
 Columns: TypeAlias = "EdgeList | Sequence[Any] | pandas.DataFrame | str | os.PathLike[str]"
+NetworkX: TypeAlias = "networkx.Graph[Any]"
+MultiNetworkX: TypeAlias = "networkx.MultiDiGraph[Any]"
 Duplicates = Literal["error", "add", "last"]
 Array = npt.NDArray[Any]
 

@@ -7,7 +7,7 @@ import heapq
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -19,9 +19,6 @@ from .edge_list import MAX_NODES, EdgeList
 from .labels import Labels
 from .layout import DEFAULT_ROW, GraphArrays
 from .relations import MAX_RELATIONS, RELATIONS, checked_relations
-
-if TYPE_CHECKING:
-    import networkx
 
 
 class MemoryGraph:
@@ -97,7 +94,7 @@ class MemoryGraph:
         return graph
 
     @classmethod
-    def from_networkx(cls, graph: networkx.Graph[Any], *, relations: Sequence[str] | None = None, **sizes: Any) -> Self:
+    def from_networkx(cls, graph: convert.NetworkX, *, relations: Sequence[str] | None = None, **sizes: Any) -> Self:
         """The graph of a networkx graph.
 
         Edges may have the attributes `strength` (else `weight`, else 1) and `relation` (else the key of the edge where
@@ -116,7 +113,7 @@ class MemoryGraph:
             raise TypeError(f"`from_networkx` takes `capacity`, `row` and `pool`, got {sorted(sizes)}.")
         return made
 
-    def to_networkx(self) -> networkx.MultiDiGraph[Any]:
+    def to_networkx(self) -> convert.MultiNetworkX:
         """A networkx graph of the living nodes, by label where they have one; edges are keyed by relation."""
         return convert.to_networkx(self.edges(), self._is_node, self._labels)
 
