@@ -40,8 +40,8 @@ from .sweep_form import sweep_form
 
 SourcesLike = Sources | Mapping[int, float] | Sequence[Any] | npt.NDArray[Any]
 
-FEWEST_BY_ROWS = 12
-"""Queries from which one gather for 64 of them is faster than a gather for each."""
+FEWEST_BY_ROWS = {"ell": 16, "sweep": 48}
+"""Queries from which one gather for 64 of them is faster than a gather for each, by kernel."""
 GROWTH_ROOM = 2.0
 """Room for edges beyond what a graph has when it fills its capacity at the present number for each node."""
 
@@ -163,7 +163,7 @@ class Spreader:
         n_queries = len(batch.nodes)
         if self._edges is not None or self._evidence:
             return stacked([self(Sources(*(part[number] for part in batch))) for number in range(n_queries)])
-        by_rows = self._pull_of_many != "dense" and n_queries >= FEWEST_BY_ROWS
+        by_rows = n_queries >= FEWEST_BY_ROWS.get(self._pull_of_many, np.inf)
         packed = packed_sources(batch)
         n_places = ROWS * bucket(-(-n_queries // ROWS)) if by_rows else bucket(n_queries)
         filled = np.empty((n_places, *packed.shape[1:]), np.int32)

@@ -130,7 +130,7 @@ def test_evidence_is_that_of_the_reference(kernel, name):
 
 
 @ignores_growth
-@pytest.mark.parametrize("n_queries", [3, 15])
+@pytest.mark.parametrize("n_queries", [3, 50])
 @pytest.mark.parametrize(
     ("kernel", "name"),
     pairs(
@@ -140,9 +140,11 @@ def test_evidence_is_that_of_the_reference(kernel, name):
 )
 def test_many_queries_are_as_one_after_the_other(kernel, n_queries, name):
     rule, edges = RULES[name], graph(1)
-    queries = (QUERIES * 3)[:n_queries]
+    queries = (QUERIES * 10)[:n_queries]
     found = spread_many(edges, queries, rule, top=10, kernel=kernel, everything=True)
     for number, query in enumerate(queries):
+        if 5 <= number < n_queries - 5:
+            continue
         wanted = spread(edges, query, rule, top=10, kernel="reference", everything=True)
         assert_same(of_batch(found, number), wanted)
 
