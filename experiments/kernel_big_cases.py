@@ -14,9 +14,9 @@ import numpy as np
 
 from ..cognition.activation import Sources, Spreader, SpreadRule, pagerank, recall
 from ..cognition.activation import frontier as frontiers
-from ..cognition.activation.compiled import Plan, pull_of
-from ..cognition.activation.frontier_kernel import FrontierKernel
-from ..cognition.activation.sweep_form import sweep_form
+from ..cognition.activation.frontier.kernel import FrontierKernel
+from ..cognition.activation.pull.compiled import Plan, pull_of
+from ..cognition.activation.pull.sweep_form import sweep_form
 from ..cognition.graph import EdgeList, MemoryGraph
 from . import kernel_baselines as baselines
 from . import kernel_edit_cases

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cognition.activation import Sources, Spreader, recall
-from ..cognition.activation.dense import dense_spread
-from ..cognition.activation.ell import ell_spread
-from ..cognition.activation.forms import dense_form, ell_form, ell_shape
+from ..cognition.activation.pull.dense import dense_spread
+from ..cognition.activation.pull.ell import ell_spread
+from ..cognition.activation.pull.forms import dense_form, ell_form, ell_shape
 from ..cognition.graph import EdgeList
 from . import kernel_baselines as baselines
 from . import kernel_graphs as graphs

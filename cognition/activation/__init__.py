@@ -2,15 +2,16 @@
 
 from .base_level import actr_base_level, optimised_base_level, recent_base_level, soar_base_level, uptake
 from .choosing import Kernel
-from .dense import dense_spread
-from .ell import ell_spread
 from .fan import actr_fan, actr_strength, soar_sources, soar_spread
 from .named import literal, pagerank, recall, soar_fan, spreadr
 from .own import EachSpreader
 from .prepared import Spreader
+from .pull.dense import dense_spread
+from .pull.ell import ell_spread
 from .reference import Course, spread_reference
 from .result import Activation, Dropped, Flows
 from .rule import GrowthWarning, SpreadRule
+from .samples import Sample, sample
 from .sources import Sources
 from .spreading import spread, spread_each, spread_many
 
@@ -22,6 +23,7 @@ __all__ = [
     "Flows",
     "GrowthWarning",
     "Kernel",
+    "Sample",
     "Sources",
     "SpreadRule",
     "Spreader",
@@ -35,6 +37,7 @@ __all__ = [
     "pagerank",
     "recall",
     "recent_base_level",
+    "sample",
     "soar_base_level",
     "soar_fan",
     "soar_sources",

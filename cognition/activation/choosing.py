@@ -7,8 +7,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from ..graph.edge_list import EdgeList
-from .frontier import supports
-from .packing import bucket, stepped
+from .frontier.query import supports
+from .pull.packing import bucket, stepped
 from .rule import SpreadRule
 
 Kernel = Literal["auto", "reference", "dense", "ell", "sweep", "frontier"]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
-from .packing import NOTHING_DROPPED
+from .pull.packing import NOTHING_DROPPED
 from .reference import Course
 from .result import NOBODY, Activation, Flows
 from .rule import SpreadRule

@@ -22,11 +22,11 @@ import jax
 import jax.numpy as jnp
 
 from ..graph.layout import GraphArrays, keys_of, packed_rows, strengths_of
-from .frontier import Limits, follow, planned
-from .frontier_flows import Carried, carried_by
-from .frontier_rounds import Course
-from .frontier_state import IN_BOUNDS, Scratch
-from .frontier_top import top_of
+from .frontier.flows import Carried, carried_by
+from .frontier.query import Limits, follow, planned
+from .frontier.rounds import Course
+from .frontier.state import IN_BOUNDS, Scratch
+from .frontier.top import top_of
 from .result import NOBODY, Dropped
 from .rule import RuleCode, RuleParams
 

@@ -16,17 +16,17 @@ import numpy as np
 
 from ..graph.edge_list import EdgeList
 from .choosing import MOST_ELL, Kernel, check_settings, pull_kernel, size_for
-from .compiled import Plan, compiled_own
 from .derived import Graph, edges_of
 from .exact import stacked
-from .forms import DenseForm, columns_of, dense_form, folded_weights, waits
 from .growth import warn_of_growth
-from .packing import NO_SOURCES, batch_of, packed_numbers, packed_sources, stepped, unpacked_result
 from .prepared import SourcesLike, Spreader
+from .pull.compiled import Plan, compiled_own
+from .pull.forms import DenseForm, columns_of, dense_form, folded_weights, waits
+from .pull.packing import NO_SOURCES, batch_of, packed_numbers, packed_sources, stepped, unpacked_result
+from .pull.sweep_form import SweepForm, SweepShape, swept_rows
 from .result import Activation
 from .rule import SpreadRule
 from .sources import Sources
-from .sweep_form import SweepForm, SweepShape, swept_rows
 
 CACHE_BYTES = 2**20
 """Weights of one block of graphs, about the second-level cache of a core."""

@@ -14,14 +14,14 @@ import numpy.typing as npt
 from ..graph.edge_list import EdgeList
 from ..graph.memory_graph import MemoryGraph
 from .choosing import Kernel, PullKernel, check_settings, is_local, pull_kernel, size_for
-from .compiled import ROWS, Plan, compiled, compiled_shared
 from .derived import Derived, Graph, count_nodes, derived_of, edges_of, folding_key, rule_key, version_of
 from .exact import listed_flows, stacked, told
-from .forms import columns_of, dense_form, edge_form, ell_form, ell_shape, waits
-from .frontier import Limits
-from .frontier_kernel import FrontierKernel
+from .frontier.kernel import FrontierKernel
+from .frontier.query import Limits
 from .growth import warn_of_growth
-from .packing import (
+from .pull.compiled import ROWS, Plan, compiled, compiled_shared
+from .pull.forms import columns_of, dense_form, edge_form, ell_form, ell_shape, waits
+from .pull.packing import (
     MOST_INLINE,
     NO_SOURCES,
     batch_of,
@@ -32,11 +32,11 @@ from .packing import (
     stepped,
     unpacked_result,
 )
+from .pull.sweep_form import sweep_form
 from .reference import spread_reference
 from .result import Activation, Dropped
 from .rule import SpreadRule
 from .sources import Sources
-from .sweep_form import sweep_form
 
 SourcesLike = Sources | Mapping[int, float] | Sequence[Any] | npt.NDArray[Any]
 

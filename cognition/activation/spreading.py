@@ -8,7 +8,7 @@ from typing import Any
 
 from .choosing import Kernel
 from .derived import Graph, derived_of, rule_key, version_of
-from .frontier import Limits
+from .frontier.query import Limits
 from .named import recall
 from .own import EachSpreader
 from .prepared import SourcesLike, Spreader, takes_frontier

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from habitus.cognition.activation import Activation, SpreadRule, literal, pagerank, recall, spread_reference, spreadr
 from habitus.cognition.activation.frontier import Limits, Scratch, frontier_many, frontier_spread, new_scratch, supports
-from habitus.cognition.activation.frontier_kernel import FrontierKernel
+from habitus.cognition.activation.frontier.kernel import FrontierKernel
 from habitus.cognition.activation.reference import Course
 from habitus.cognition.activation.sources import Sources
 from habitus.cognition.graph.edge_list import EdgeList

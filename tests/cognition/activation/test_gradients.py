@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus.cognition.activation import SpreadRule, dense_spread, ell_spread, recall, spread_reference
-from habitus.cognition.activation.forms import columns_of, dense_form, ell_form, ell_shape
+from habitus.cognition.activation.pull.forms import columns_of, dense_form, ell_form, ell_shape
 from habitus.cognition.graph import EdgeList
 
 N = 16

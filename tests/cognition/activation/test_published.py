@@ -13,7 +13,7 @@ import pytest
 import yaml
 from habitus.cognition.activation import fan, named
 from habitus.cognition.activation.frontier import Limits, frontier_spread, supports
-from habitus.cognition.activation.frontier_state import new_scratch
+from habitus.cognition.activation.frontier.state import new_scratch
 from habitus.cognition.activation.reference import spread_reference
 from habitus.cognition.activation.rule import SpreadRule
 from habitus.cognition.activation.sources import Sources

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..graph.layout import GraphArrays
-from .frontier_edges import edges_of, let_through, targets
-from .frontier_state import IN_BOUNDS, Counts, Here, Record, Scratch, reach
-from .rule import RuleCode, RuleParams, capped, settled, transmitted
+from ...graph.layout import GraphArrays
+from ..rule import RuleCode, RuleParams, capped, settled, transmitted
+from .edges import edges_of, let_through, targets
+from .state import IN_BOUNDS, Counts, Here, Record, Scratch, reach
 
 Array = jax.Array
 

@@ -12,20 +12,18 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..graph.layout import GraphArrays
-from .frontier_flows import flows_of
-from .frontier_rounds import Course, Size, begin, spread_looped, spread_unrolled
-from .frontier_state import Scratch, new_scratch, opened
-from .frontier_top import top_of
-from .result import Activation, Dropped
-from .rule import RuleCode, RuleParams
+from ...graph.layout import GraphArrays
+from ..result import Activation, Dropped
+from ..rule import RuleCode, RuleParams
+from .flows import flows_of
+from .rounds import Course, Size, begin, spread_looped, spread_unrolled
+from .state import Scratch, opened
+from .top import top_of
 
 Array = jax.Array
 
 UNROLLED = 5
 """Rounds up to which each is compiled with its own sizes; more share one loop, at the last of the limits."""
-
-__all__ = ["Limits", "Scratch", "frontier_many", "frontier_spread", "new_scratch", "supports"]
 
 
 class Limits(NamedTuple):

@@ -13,13 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from ..graph.layout import GraphArrays
-from ..graph.memory_graph import MemoryGraph
-from .frontier import Limits, Scratch, frontier_many, frontier_spread, new_scratch, supports
-from .packing import batch_of, bucket, packed_sources
-from .result import Activation, Dropped, Flows
-from .rule import RuleCode, RuleParams, SpreadRule
-from .sources import Sources
+from ...graph.layout import GraphArrays
+from ...graph.memory_graph import MemoryGraph
+from ..pull.packing import batch_of, bucket, packed_sources
+from ..result import Activation, Dropped, Flows
+from ..rule import RuleCode, RuleParams, SpreadRule
+from ..sources import Sources
+from .query import Limits, frontier_many, frontier_spread, supports
+from .state import Scratch, new_scratch
 
 Array = jax.Array
 IntArray = npt.NDArray[np.int32]

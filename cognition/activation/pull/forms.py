@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..graph.edge_list import EdgeList
+from ...graph.edge_list import EdgeList
+from ..rule import SpreadRule
 from .packing import bucket
-from .rule import SpreadRule
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]

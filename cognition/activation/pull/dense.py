@@ -5,9 +5,9 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
+from ..rule import SpreadRule
 from .differentiable import differentiable_spread
 from .rounds import Pull
-from .rule import SpreadRule
 
 Array = jax.Array
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..graph.layout import GraphArrays, keys_of, relations_of, strengths_of, targets_of
-from .frontier_state import IN_BOUNDS
-from .rule import RuleCode, RuleParams
+from ...graph.layout import GraphArrays, keys_of, relations_of, strengths_of, targets_of
+from ..rule import RuleCode, RuleParams
+from .state import IN_BOUNDS
 
 Array = jax.Array
 

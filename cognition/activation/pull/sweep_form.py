@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from ..graph.edge_list import EdgeList
+from ...graph.edge_list import EdgeList
+from ..rule import SpreadRule
 from .forms import FloatArray, IntArray, folded_weights, rows_of
 from .packing import stepped
-from .rule import SpreadRule
 from .sweep import AT_ONCE
 
 LONGEST = 16

@@ -9,11 +9,11 @@ from typing import Any, Literal, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
+from ..rule import RuleCode, capped
 from .dense import dense_pull
 from .ell import ell_pull
 from .packing import injection, nodes_of, numbers_of, packed_result
 from .rounds import Nodes, Pull, Round, run_rounds
-from .rule import RuleCode, capped
 from .sweep import sweep_pull
 
 Array = jax.Array

@@ -14,10 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from .result import NOBODY, Activation, Dropped
+from ..result import NOBODY, Activation, Dropped
+from ..rule import RuleCode, RuleParams
+from ..sources import Sources
 from .rounds import End, Inject, Nodes
-from .rule import RuleCode, RuleParams
-from .sources import Sources
 
 Array = jax.Array
 IntArray = npt.NDArray[np.int32]

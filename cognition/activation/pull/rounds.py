@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .rule import RuleCode, RuleParams, capped, settled, transmitted
+from ..rule import RuleCode, RuleParams, capped, settled, transmitted
 
 Array = jax.Array
 Pull = Callable[[Array], tuple[Array, Array | None]]

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..graph.layout import GraphArrays, relations_of
-from .frontier_edges import Edges, edges_of, let_through, targets
-from .frontier_rounds import Course, Size
-from .frontier_state import IN_BOUNDS
-from .result import NOBODY, Flows
-from .rule import RuleCode, RuleParams
+from ...graph.layout import GraphArrays, relations_of
+from ..result import NOBODY, Flows
+from ..rule import RuleCode, RuleParams
+from .edges import Edges, edges_of, let_through, targets
+from .rounds import Course, Size
+from .state import IN_BOUNDS
 
 Array = jax.Array
 

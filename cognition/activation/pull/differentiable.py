@@ -7,8 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from ..rule import OTHERS, RuleParams, SpreadRule
 from .rounds import Nodes, Pull, run_rounds
-from .rule import OTHERS, RuleParams, SpreadRule
 
 Array = jax.Array
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from habitus.cognition.activation import SpreadRule, literal, recall, sample, sampling, spread_reference, spreadr
+from habitus.cognition.activation import SpreadRule, literal, recall, samples, sampling, spread_reference, spreadr
 from habitus.cognition.graph import EdgeList
 from habitus.cognition.graph.memory_graph import MemoryGraph
 from habitus.experiments import kernel_graphs
@@ -57,7 +57,7 @@ def test_a_sample_of_the_whole_component_spreads_as_the_graph(rule):
     sources = {3: 1.0, 17: 0.7, 5: 0.5}
     for seed in range(4):
         edges = two_components(seed)
-        taken = sample.sample(held(edges), sources, size=64, hops=16, rule=rule)
+        taken = samples.sample(held(edges), sources, size=64, hops=16, rule=rule)
         expected = spread_reference(edges, sources, rule).activation[-1]
         found = np.zeros(edges.n_nodes)
         found[taken.nodes] = taken.spread(everything=True).everything
@@ -70,7 +70,7 @@ def test_edges_that_leave_the_sample_count_for_its_normalisation():
     edges = kernel_graphs.random_graph(800, mean_degree=12, seed=4)
     rule = recall(normalisation="row", threshold=0.01)
     sources = dict.fromkeys(map(int, kernel_graphs.queries(edges, 1)[0]), 1.0)
-    taken = sample.sample(MemoryGraph.from_edges(edges), sources, size=60, hops=2, rule=rule)
+    taken = samples.sample(MemoryGraph.from_edges(edges), sources, size=60, hops=2, rule=rule)
     assert len(taken.nodes) == 60
     is_inside = np.isin(edges.source, taken.nodes) & np.isin(edges.target, taken.nodes)
     through = EdgeList(
@@ -97,7 +97,7 @@ def test_a_sample_finds_what_the_whole_graph_finds():
             best = np.lexsort((np.arange(len(raw)), -raw))[:20]
             for kind in kinds:
                 size, hops, pulls = kind
-                nodes = sample.sample(graph, query, size, hops, pulls=pulls).spread(everything=True).nodes[:20]
+                nodes = samples.sample(graph, query, size, hops, pulls=pulls).spread(everything=True).nodes[:20]
                 found[kind].append(len(np.intersect1d(nodes, best)) / 20)
         mean = {kind: np.mean(shares) for kind, shares in found.items()}
         assert mean[64, 2, 0] >= 0.93
@@ -109,7 +109,7 @@ def test_a_sample_finds_what_the_whole_graph_finds():
 def test_a_strong_neighbour_outside_takes_the_place_of_an_idle_member():
     # 0 -> 1 makes 1 active, 0 -> 2 leaves 2 at .1; 1 -> 3 is strong and one hop too far
     graph = graph_of([(0, 1, 0.9), (0, 2, 0.05), (1, 3, 0.9), (1, 4, 0.1)])
-    taken = sample.sample(graph, [0], size=3, hops=1, rule=PLAIN)
+    taken = samples.sample(graph, [0], size=3, hops=1, rule=PLAIN)
     assert taken.nodes.tolist() == [0, 1, 2]
     pulled = taken.pull(graph)
     assert pulled.nodes.tolist() == [0, 1, 3]
@@ -120,7 +120,7 @@ def test_a_strong_neighbour_outside_takes_the_place_of_an_idle_member():
 
 def test_sources_and_active_members_are_never_replaced():
     graph = graph_of([(0, 1, 0.9), (1, 3, 0.9), (2, 4, 0.9)])
-    taken = sample.sample(graph, {0: 1.0, 2: 0.01}, size=3, hops=1, rule=PLAIN)
+    taken = samples.sample(graph, {0: 1.0, 2: 0.01}, size=3, hops=1, rule=PLAIN)
     assert taken.nodes.tolist() == [0, 1, 2]
     assert taken.pull(graph) is taken  # 2 is idle, but a source
     other = taken.pull(graph, {0: 1.0})
@@ -129,7 +129,7 @@ def test_sources_and_active_members_are_never_replaced():
 
 def test_pulling_follows_a_chain_as_far_as_activation_goes():
     chain = [(i, i + 1, 1.0) for i in range(11)]
-    taken = sample.sample(graph_of(chain), [0], size=16, hops=1, rule=PLAIN, pulls=20)
+    taken = samples.sample(graph_of(chain), [0], size=16, hops=1, rule=PLAIN, pulls=20)
     assert taken.nodes.tolist() == [0, 1, 2, 3, 4]  # 3 rounds make 3 active, which would send to 4
     assert taken.pulled == 3
 
@@ -137,7 +137,7 @@ def test_pulling_follows_a_chain_as_far_as_activation_goes():
 def test_the_weakest_idle_member_goes_first_and_only_for_more_than_it_has():
     edges = [(0, 1, 1.0), (0, 2, 0.02), (0, 3, 0.01), (1, 4, 0.08), (1, 5, 0.5)]
     graph = graph_of(edges)
-    taken = sample.sample(graph, [0], size=4, hops=1, rule=PLAIN)
+    taken = samples.sample(graph, [0], size=4, hops=1, rule=PLAIN)
     assert taken.nodes.tolist() == [0, 1, 2, 3]
     # .5 flows into 5 in a round, .08 into 4; 3 has (1 + .9 + .81) * .01 = .027, 2 has .054
     assert taken.pull(graph).nodes.tolist() == [0, 1, 2, 5]
@@ -147,45 +147,45 @@ def test_the_weakest_idle_member_goes_first_and_only_for_more_than_it_has():
 
 def test_what_finds_no_place_is_counted():
     star = graph_of([(0, leaf, leaf / 200) for leaf in range(1, 101)])
-    taken = sample.sample(star, [0], size=11, hops=1, rule=PLAIN)
+    taken = samples.sample(star, [0], size=11, hops=1, rule=PLAIN)
     assert taken.nodes.tolist() == [0, *range(91, 101)]  # the strongest ten
     assert int(taken.dropped.touched) == 90
 
 
 def test_edges_too_far_back_in_the_pool_are_counted():
     star = graph_of([(0, leaf, leaf / 700) for leaf in range(1, 701)])
-    taken = sample.sample(star, [0], size=32, hops=1, rule=PLAIN)
+    taken = samples.sample(star, [0], size=32, hops=1, rule=PLAIN)
     assert int(taken.dropped.edges) == 700 - 16 - 32 * 16  # a row of 16 and 32 rows of the pool
-    assert int(sample.sample(star, [0], size=64, hops=1, rule=PLAIN).dropped.edges) == 0
+    assert int(samples.sample(star, [0], size=64, hops=1, rule=PLAIN).dropped.edges) == 0
 
 
 def test_a_sample_is_the_same_every_time():
     edges = kernel_graphs.random_graph(800, seed=3)
     first, again = held(edges), held(edges)
     queries = [list(map(int, row)) for row in kernel_graphs.queries(edges, 3)]
-    expected = [sample.sample(first, query, 64, pulls=2) for query in queries]
+    expected = [samples.sample(first, query, 64, pulls=2) for query in queries]
     for query, one in reversed(list(zip(queries, expected, strict=True))):
-        other = sample.sample(again, query, 64, pulls=2)
+        other = samples.sample(again, query, 64, pulls=2)
         np.testing.assert_array_equal(one.nodes, other.nodes)
         np.testing.assert_array_equal(one.edges.strength, other.edges.strength)
         assert one.dropped == other.dropped
-    assert np.all(np.asarray(sample._places[again]) == -1)
+    assert np.all(np.asarray(samples._places[again]) == -1)
 
 
 @pytest.mark.slow
 def test_a_graph_that_has_grown_is_sampled_as_it_is_now():
     graph = graph_of([(0, 1, 0.9), (1, 2, 0.9)])
-    assert sample.sample(graph, [0], 32, rule=PLAIN).nodes.tolist() == [0, 1, 2]
+    assert samples.sample(graph, [0], 32, rule=PLAIN).nodes.tolist() == [0, 1, 2]
     graph.set_edges([1], [2], [0.0])
     graph.add_nodes(1_000)  # beyond its capacity
     assert graph.arrays.capacity == 2048
     graph.set_edges([1], [100], [0.8])
-    assert sample.sample(graph, [0], 32, rule=PLAIN).nodes.tolist() == [0, 1, 100]
+    assert samples.sample(graph, [0], 32, rule=PLAIN).nodes.tolist() == [0, 1, 100]
 
 
 def test_what_is_learnt_inside_is_written_back_and_nothing_else():
     graph = held(kernel_graphs.random_graph(500, seed=5))
-    taken = sample.sample(graph, [0, 1, 2], size=32)
+    taken = samples.sample(graph, [0, 1, 2], size=32)
     before = graph.edges()
     strengths = taken.edges.strength.copy()
     strengths[::2] = -0.5
@@ -202,35 +202,35 @@ def test_what_is_learnt_inside_is_written_back_and_nothing_else():
         assert strength == pytest.approx(-0.5 if (source, target) in changed else known[source, target], abs=1e-7)
     assert after.n_edges == before.n_edges
     assert learnt.write_back(graph) == len(strengths)
-    np.testing.assert_array_equal(sample.sample(graph, [0, 1, 2], 32).spread().n_active, learnt.spread().n_active)
+    np.testing.assert_array_equal(samples.sample(graph, [0, 1, 2], 32).spread().n_active, learnt.spread().n_active)
 
 
 def test_a_decision_may_have_sources_of_its_own():
     graph = graph_of([(0, 1, 0.9), (1, 2, 0.9)])
-    taken = sample.sample(graph, [0], 32, rule=PLAIN)
+    taken = samples.sample(graph, [0], 32, rule=PLAIN)
     course = spread_reference(graph.edges(), {1: 0.5}, PLAIN)
     np.testing.assert_allclose(taken.spread({1: 0.5}, everything=True).everything, course.activation[-1], atol=1e-6)
     both = taken.spread_many([{1: 0.5}, [0]], everything=True)
     np.testing.assert_allclose(both.everything[0], course.activation[-1], atol=1e-6)
     np.testing.assert_array_equal(both.nodes[1], taken.spread().nodes)
     with pytest.raises(ValueError, match="`sources` must be members of the sample, got node 0; sample around it"):
-        sample.sample(graph, [1], 32, rule=PLAIN).spread([0])
+        samples.sample(graph, [1], 32, rule=PLAIN).spread([0])
 
 
 def test_evidence_names_nodes_of_the_graph():
     graph = graph_of([(40, 41, 0.9), (41, 42, 0.9)])
-    found = sample.sample(graph, [40], 32, rule=PLAIN).spread(evidence=2, top=3)
+    found = samples.sample(graph, [40], 32, rule=PLAIN).spread(evidence=2, top=3)
     flows = sorted(zip(found.flows.source.tolist(), found.flows.target.tolist(), strict=True))
     assert flows == [(40, 41), (41, 42)]
 
 
 def test_it_is_compiled_once_for_a_size():
     graph = held(kernel_graphs.random_graph(800, seed=6))
-    sample.sample(graph, [1], size=33, pulls=1)
+    samples.sample(graph, [1], size=33, pulls=1)
     before = sampling.gather._cache_size(), sampling.replace_idle._cache_size()
     for size, hops, n_sources in ((40, 1, 3), (64, 3, 20), (48, 2, 1)):
         rule = recall(threshold=0.1 * hops, retention=0.5)
-        sample.sample(graph, list(range(n_sources)), size, hops, rule).pull(graph)
+        samples.sample(graph, list(range(n_sources)), size, hops, rule).pull(graph)
     assert (sampling.gather._cache_size(), sampling.replace_idle._cache_size()) == before
 
 
@@ -265,8 +265,8 @@ def test_nothing_as_long_as_the_graph_is_copied():
 def test_what_cannot_be_sampled_is_refused_by_name(options, message):
     graph = graph_of([(0, 1, 0.9), (1, 2, 0.9)])
     with pytest.raises((TypeError, ValueError), match=message):
-        sample.sample(graph, [0, 1, 2], **options)
+        samples.sample(graph, [0, 1, 2], **options)
     with pytest.raises(ValueError, match=r"in \[0, 3\), got 3"):
-        sample.sample(graph, [3])
+        samples.sample(graph, [3])
     with pytest.raises(ValueError, match="`least` must be at least 0, got -1"):
-        sample.sample(graph, [0]).pull(graph, least=-1)
+        samples.sample(graph, [0]).pull(graph, least=-1)

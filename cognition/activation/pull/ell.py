@@ -12,10 +12,10 @@ import math
 import jax
 import jax.numpy as jnp
 
+from ..rule import SpreadRule
 from .differentiable import differentiable_spread
 from .packing import MOST_INLINE
 from .rounds import Pull
-from .rule import SpreadRule
 
 Array = jax.Array
 

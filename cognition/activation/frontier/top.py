@@ -7,9 +7,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..graph.edge_list import MAX_NODES
-from .frontier_state import IN_BOUNDS
-from .result import NOBODY
+from ...graph.edge_list import MAX_NODES
+from ..result import NOBODY
+from .state import IN_BOUNDS
 
 Array = jax.Array
 

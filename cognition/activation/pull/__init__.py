@@ -1,0 +1,1 @@
+"""Kernels in which every node reads what reaches it: matrices, rows of in-edges, sweeps."""
