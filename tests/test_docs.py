@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("*/README.md")])
+DOCUMENTS = sorted([ROOT / "README.md", *ROOT.glob("*/README.md"), *ROOT.glob("cognition/*/README.md")])
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```", re.M | re.S)
 MODULES = sorted(
     ".".join(("habitus", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
