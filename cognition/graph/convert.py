@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from . import ranges
 from .edge_list import MAX_NODES, EdgeList
 from .labels import Labels
 from .relations import RELATIONS, checked_relations
@@ -54,9 +55,9 @@ def edge_list(
     strength = _strengths(table.get("strength", np.ones(size)))
     relation = _relations(table.get("relation", np.zeros(size, np.uint8)), names)
     n_nodes = 1 + int(max(source.max(initial=-1), target.max(initial=-1)))
-    if duplicates != "error" or size:
+    if ranges.first_twins(source, target, relation, ranges.counts(source, n_nodes)) is not None:
         source, target, strength, relation = _single(source, target, strength, relation, duplicates)
-    return EdgeList(n_nodes, source, target, strength, relation, relations=names), labels
+    return EdgeList.trusted(n_nodes, names, source, target, strength, relation), labels
 
 
 def _table(edges: Any, columns: Mapping[str, str] | None) -> dict[str, Array]:
@@ -127,19 +128,23 @@ def _nodes(source: Array, target: Array) -> tuple[Array, Array, Labels | None]:
 
 
 def _numbers(name: str, column: Array) -> Array:
-    is_right = (column >= 0) & (column <= MAX_NODES - 1)  # NaN is in no range
-    if column.dtype.kind == "f":
-        is_right &= np.floor(column) == column
-    _refuse(name, ~is_right, column, f"a node number in [0, {MAX_NODES - 1}]")
-    return column.astype(np.int32)
+    if len(column) and (column.dtype.kind == "f" or not (column.min() >= 0 and column.max() <= MAX_NODES - 1)):
+        is_right = (column >= 0) & (column <= MAX_NODES - 1)  # NaN is in no range
+        if column.dtype.kind == "f":
+            is_right &= np.floor(column) == column
+        _refuse(name, ~is_right, column, f"a node number in [0, {MAX_NODES - 1}]")
+    return column.astype(np.int32, copy=False)
 
 
 def _strengths(column: Array) -> Array:
     if len(column) and column.dtype.kind not in "iuf":
         raise TypeError(f"`strength` must be numbers, got {column.dtype}.")
-    numbers = column.astype(np.float64)
-    is_right = (numbers >= -1) & (numbers <= 1) & (numbers.astype(np.float32) != 0)
-    _refuse("strength", ~is_right, column, "in [-1, 1] and not 0 in f32")
+    numbers = column.astype(np.float64, copy=False)
+    for begin in range(0, len(numbers), ranges.CHUNK):
+        part = numbers[begin : begin + ranges.CHUNK]
+        if not ((part >= -1) & (part <= 1) & (part.astype(np.float32) != 0)).all():
+            is_right = (numbers >= -1) & (numbers <= 1) & (numbers.astype(np.float32) != 0)
+            _refuse("strength", ~is_right, column, "in [-1, 1] and not 0 in f32")
     return numbers
 
 
@@ -158,9 +163,6 @@ def _single(
 ) -> tuple[Array, Array, Array, Array]:
     """The columns with each edge once."""
     key = (source.astype(np.int64) << 31) | (target.astype(np.int64) << 4) | relation
-    ordered = np.sort(key)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return source, target, strength, relation
     _, first, edge = np.unique(key, return_index=True, return_inverse=True)
     if duplicates == "error":
         is_again = np.ones(len(key), bool)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from . import ranges
 from .relations import MAX_RELATIONS, RELATIONS, checked_relations
 
 MAX_NODES = 2**27 - 1
@@ -68,11 +69,27 @@ class EdgeList:
         self._column("relation", relation, n_edges, np.uint8, 0, min(len(self.relations), MAX_RELATIONS) - 1)
         self._column("base", base, self.n_nodes, np.float64, 0, 1)
         self._column("need", need, self.n_nodes, np.int32, 0, 2**31 - 1)
-        if n_edges and (zero := np.flatnonzero(self.strength == 0)).size:
-            raise ValueError(
-                f"`strength` must not be 0 (an edge that carries nothing is none), got 0 in row {zero[0]}."
-            )
+        if np.count_nonzero(self.strength) < n_edges:
+            zero = int(np.argmax(self.strength == 0))
+            raise ValueError(f"`strength` must not be 0 (an edge that carries nothing is none), got 0 in row {zero}.")
         self._refuse_twins()
+
+    @classmethod
+    def trusted(cls, n_nodes: int, relations: tuple[str, ...], *columns: npt.NDArray[Any]) -> EdgeList:
+        """An edge list of (source, target, strength, relation) that were checked, of the right dtypes; not copied.
+
+        Whoever gives away arrays must not change them as long as the edge list is in use.
+        """
+        edges = cls.__new__(cls)
+        base, need = np.ones(n_nodes), np.zeros(n_nodes, np.int32)
+        names = ("source", "target", "strength", "relation", "base", "need")
+        for name, column in zip(names, (*columns, base, need), strict=True):
+            view = column.view()
+            view.flags.writeable = False
+            edges._set(name, view)
+        edges._set("n_nodes", n_nodes)
+        edges._set("relations", relations)
+        return edges
 
     @property
     def n_edges(self) -> int:
@@ -81,7 +98,7 @@ class EdgeList:
 
     def out_degree(self) -> IntArray:
         """[N] i32: edges that leave each node."""
-        return np.bincount(self.source, minlength=self.n_nodes).astype(np.int32)
+        return ranges.counts(self.source, self.n_nodes)
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -93,20 +110,17 @@ class EdgeList:
             raise TypeError(f"`{name}` must be {wanted}, got {given.dtype}.")
         if given.shape != (size,):
             raise ValueError(f"`{name}` must have shape ({size},), got {given.shape}.")
-        wrong = np.flatnonzero(~((given >= low) & (given <= high)))  # NaN is in no range
-        if wrong.size:
-            raise ValueError(f"`{name}` must be in [{low}, {high}], got {given[wrong[0]]} in row {wrong[0]}.")
+        if size and not (given.min() >= low and given.max() <= high):  # NaN is in no range
+            wrong = int(np.argmin((given >= low) & (given <= high)))
+            raise ValueError(f"`{name}` must be in [{low}, {high}], got {given[wrong]} in row {wrong}.")
         copied = np.array(given, dtype)
         copied.flags.writeable = False
         self._set(name, copied)
 
     def _refuse_twins(self) -> None:
-        # one number for an edge: 27 bits for each node, 4 for the relation
-        key = (self.source.astype(np.int64) << 31) | (self.target.astype(np.int64) << 4) | self.relation
-        ordered = np.sort(key)
-        same = np.flatnonzero(ordered[1:] == ordered[:-1])
-        if same.size:
-            first, second = np.flatnonzero(key == ordered[same[0]])[:2].tolist()
+        twins = ranges.first_twins(self.source, self.target, self.relation, self.out_degree())
+        if twins is not None:
+            first, second = twins
             name = self.relations[int(self.relation[first])]
             raise ValueError(
                 f"an edge must stand once, but rows {first} and {second} are both {self.source[first]} -> "

@@ -15,7 +15,6 @@ from typing import Any, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jax import lax
 
 from . import spill
 from .layout import EMPTY, NOWHERE, GraphArrays, keys_of, packed_rows, strengths_of
@@ -26,9 +25,12 @@ Mode = Literal["add", "set", "delete"]
 SMALLEST = 2.0**-126
 """|strength| below which an edge counts as 0: f32 has no normal number there, and processors round it differently."""
 
-_WAITS = -(1 << 31)  # marks the first key of a row while a batch is written
-_REFUSED = 1 << 30  # marks a degree
-_DEGREE = _REFUSED - 1
+# marks of a degree while a batch is written
+_REFUSED = 1 << 30
+_WAITS = 1 << 29
+_DEGREE = _WAITS - 1
+
+_Columns = tuple[Array, Array, Array]
 
 
 class EdgeBatch(NamedTuple):
@@ -60,6 +62,24 @@ class Written(NamedTuple):
     counts: Array
 
 
+class _Quick(NamedTuple):
+    """While edges of nodes whose row suffices are written.
+
+    Attributes:
+        columns: rows, out_degree and out_strength of the graph.
+        following: row and degree of the node of the next edge.
+        waiting: [B] i32, places of the edges that wait, of which the first `n_waiting` count.
+        n_waiting: [] i32.
+        changed: [] i32, edges made, or removed where the mode is "delete"; nothing else happens to rows here.
+    """
+
+    columns: _Columns
+    following: tuple[Array, Array]
+    waiting: Array
+    n_waiting: Array
+    changed: Array
+
+
 @functools.partial(jax.jit, static_argnames="mode", donate_argnums=0)
 def write_edges(arrays: GraphArrays, batch: EdgeBatch, *, mode: Mode) -> tuple[GraphArrays, Written]:
     """Write edges in their order.
@@ -70,43 +90,38 @@ def write_edges(arrays: GraphArrays, batch: EdgeBatch, *, mode: Mode) -> tuple[G
         mode: "add" makes W = clip(W + strength, -1, 1), with 0 for the W of a new edge; "set" makes W = strength;
             "delete" removes. An edge whose strength becomes 0 is removed.
     """
-    places = jnp.arange(batch.source.shape[0], dtype=jnp.int32)
-    source, zero, width = batch.source, jnp.int32(0), arrays.width
-    has_spilled = (arrays.out_degree[source] > width) & (places < batch.n)
-    first_keys = arrays.rows[source, 0]
-    rows = arrays.rows.at[source, 0].set(jnp.where(has_spilled, first_keys | _WAITS, first_keys))
-    effects = jnp.zeros(batch.source.shape, jnp.int32)
+    places = batch.source.shape[0]
+    zero = jnp.minimum(batch.n, 0)  # which the compiler must not know, see `spill.repeated`
 
-    def quick(number: Array, carry: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+    def quick(number: Array, carry: _Quick) -> _Quick:
         return _write_in_row(number, carry, batch, mode)
 
-    start = (rows, spill.line_at(rows, source[0]), effects)
-    rows, _, effects = lax.fori_loop(zero, batch.n, quick, start)
-
-    lines = rows[source]
-    degree, total = arrays.out_degree[source], arrays.out_strength[source]
-    counted = jnp.sum(keys_of(lines) != EMPTY, axis=1, dtype=jnp.int32)
-    summed = jnp.sum(jnp.abs(strengths_of(lines)), axis=1)
-    arrays = arrays._replace(
-        rows=rows,
-        out_degree=arrays.out_degree.at[source].set(jnp.where(degree > width, degree, counted)),
-        out_strength=arrays.out_strength.at[source].set(jnp.where(degree > width, total, summed)),
-    )
-    waits = effects == _WAITS
-    n_waiting = jnp.sum(waits, dtype=jnp.int32)
-    order = jnp.cumsum(waits, dtype=jnp.int32) - 1
-    waiting = jnp.zeros_like(places).at[jnp.where(waits, order, len(places))].set(places, mode="drop")
-    made, removed = (jnp.sum(effects == effect, dtype=jnp.int32) for effect in (1, -1))
-    once = jnp.minimum(n_waiting, 1)
+    columns = arrays.rows, arrays.out_degree, arrays.out_strength
+    start = _Quick(columns, _read(columns, batch.source[0]), jnp.full(places, zero), zero, zero)
+    done = spill.repeated(batch.n, quick, start)
+    rows, out_degree, out_strength = done.columns
+    arrays = arrays._replace(rows=rows, out_degree=out_degree, out_strength=out_strength)
+    once = jnp.minimum(done.n_waiting, 1)
 
     def slow(place: Array, carry: tuple[GraphArrays, Written]) -> tuple[GraphArrays, Written]:
-        return _write_anywhere(spill.value_at(waiting, place), once, *carry, batch, mode)
+        return _write_anywhere(spill.value_at(done.waiting, place), once, *carry, batch, mode)
 
-    counts = jnp.stack([made, removed, zero, zero])
-    written = Written(jnp.zeros(places.shape, bool), counts)
-    arrays, written = lax.fori_loop(jnp.int32(0), n_waiting, slow, (arrays, written))
-    out_degree = arrays.out_degree.at[source].set(arrays.out_degree[source] & _DEGREE)
-    return arrays._replace(out_degree=out_degree), written
+    made_and_removed = [zero, done.changed] if mode == "delete" else [done.changed, zero]
+    counts = jnp.stack([*made_and_removed, zero, zero])
+    arrays, written = spill.repeated(done.n_waiting, slow, (arrays, Written(jnp.full(places, zero > 0), counts)))
+
+    def unmark(place: Array, out_degree: Array) -> Array:
+        node = spill.value_at(batch.source, spill.value_at(done.waiting, place))
+        return spill.with_value(out_degree, node, spill.value_at(out_degree, node) & _DEGREE)
+
+    n_marked = jnp.where(written.counts[2] > 0, done.n_waiting, 0)
+    return arrays._replace(out_degree=spill.repeated(n_marked, unmark, arrays.out_degree)), written
+
+
+def _edge(batch: EdgeBatch, number: Array, mode: Mode) -> tuple[Array, Array, Array]:
+    """[] node, key and strength of an edge; a deletion does not read what it has no use for."""
+    node, key = spill.value_at(batch.source, number), spill.value_at(batch.key, number)
+    return node, key, jnp.float32(0.0) if mode == "delete" else spill.value_at(batch.strength, number)
 
 
 def _wanted(old: Array, strength: Array, mode: Mode) -> Array:
@@ -121,32 +136,34 @@ def _wanted(old: Array, strength: Array, mode: Mode) -> Array:
     return jnp.where(jnp.abs(wanted) < SMALLEST, 0.0, wanted)
 
 
-def _write_in_row(
-    number: Array, carry: tuple[Array, Array, Array], batch: EdgeBatch, mode: Mode
-) -> tuple[Array, Array, Array]:
-    """One edge of a node that has all its edges in its row; others wait, and mark the row so that later ones do too.
+def _read(columns: _Columns, node: Array) -> tuple[Array, Array]:
+    """[2K] row and [] degree of a node."""
+    return spill.line_at(columns[0], node), spill.value_at(columns[1], node)
+
+
+def _write_in_row(number: Array, carry: _Quick, batch: EdgeBatch, mode: Mode) -> _Quick:
+    """One edge of a node that has all its edges in its row; others wait, and mark the node so that later ones do too.
 
     The row was read in the turn before, after that turn's write: what was carried is read once; the compiler would
     repeat a read of the arrays for each of its uses, and copy them to have it before the write. One reduction finds the
     place, because each costs as much as all the rest.
     """
-    rows, line, effects = carry
+    (rows, out_degree, out_strength), (line, degree), waiting, n_waiting, changed = carry
     width = rows.shape[1] // 2
     lane = spill.lanes(width)
-    node, key, strength = (spill.value_at(column, number) for column in batch[:3])
+    node, key, strength = _edge(batch, number, mode)
     keys, strengths = keys_of(line), strengths_of(line)
     is_it, is_free = keys == key, keys == EMPTY
     wanted = _wanted(jnp.where(is_it, strengths, 0.0), strength, mode)
     full, waits = 2 * width, -1
     found = jnp.where(is_it, lane, jnp.where(is_free, width + lane, full))
-    found = jnp.where(keys < 0, waits, found)
     if mode != "delete":
         found = jnp.where(is_it & (wanted == 0), waits, found)
-    place = jnp.min(found)
+    place = jnp.where(degree > width, waits, jnp.min(found))  # a mark is more than any width
     is_there = (place >= 0) & (place < width)
     if mode == "delete":
         makes, waits_now, removes = jnp.bool(False), place < 0, is_there
-        is_last = lane == jnp.sum(~is_free, dtype=jnp.int32) - 1
+        is_last = lane == degree - 1
         filled = removes & is_it
         keys_after = jnp.where(filled, spill.chosen(is_last, keys), keys)
         after = jnp.where(filled, spill.chosen(is_last, strengths), strengths)
@@ -158,11 +175,21 @@ def _write_in_row(
         waits_now = (place < 0) | ((place == full) & is_edge)
         here = (is_there & (lane == place)) | (makes & (lane == place - width))
         keys_after, after = jnp.where(here, key, keys), jnp.where(here, wanted, strengths)
-    keys_after = jnp.where(waits_now & (lane == 0), keys_after | _WAITS, keys_after)
-    effect = jnp.where(waits_now, _WAITS, makes.astype(jnp.int32) - removes.astype(jnp.int32))
-    rows = spill.with_line(rows, node, packed_rows(keys_after, after))
+    made, removed, waited = (flag.astype(jnp.int32) for flag in (makes, removes, waits_now))
+    total = jnp.where(waits_now, spill.value_at(out_strength, node), jnp.sum(jnp.abs(after)))
+    columns = (
+        spill.with_line(rows, node, packed_rows(keys_after, after)),
+        spill.with_value(out_degree, node, (degree + made - removed) | (waited * _WAITS)),
+        spill.with_value(out_strength, node, total),
+    )
     following = spill.value_at(batch.source, jnp.minimum(number + 1, batch.source.shape[0] - 1))
-    return rows, spill.line_at(rows, following), spill.with_value(effects, number, effect)
+    return _Quick(
+        columns,
+        _read(columns, following),
+        spill.with_value(waiting, n_waiting, number),
+        n_waiting + waited,
+        changed + made + removed,
+    )
 
 
 def _write_anywhere(
@@ -171,14 +198,14 @@ def _write_anywhere(
     """One edge of any node. The row keeps the node's strongest edges."""
     width = arrays.width
     lane = spill.lanes(width)
-    node, key, strength = (spill.value_at(column, number) for column in batch[:3])
+    node, key, strength = _edge(batch, number, mode)
 
     def read() -> tuple[Array, ...]:
         columns = (arrays.out_degree, arrays.out_strength, arrays.spill)
         return spill.line_at(arrays.rows, node), *(spill.value_at(column, node) for column in columns)
 
     line, marked, before, first = spill.settled(once, read)
-    keys, strengths = keys_of(line) & ~_WAITS, strengths_of(line)
+    keys, strengths = keys_of(line), strengths_of(line)
     sizes = jnp.abs(strengths)
     degree = marked & _DEGREE
     beyond = jnp.maximum(degree - width, 0)
@@ -251,7 +278,7 @@ def _write_anywhere(
         rows=spill.with_line(arrays.rows, node, packed_rows(keys_after, after)),
         pool=pool,
         spill=spill.with_value(arrays.spill, node, jnp.where(now_spilled, first, NOWHERE)),
-        out_degree=spill.with_value(arrays.out_degree, node, degree_after | (marked & ~_DEGREE) | (lost * _REFUSED)),
+        out_degree=spill.with_value(arrays.out_degree, node, degree_after | (marked & _REFUSED) | (lost * _REFUSED)),
         out_strength=spill.with_value(arrays.out_strength, node, total),
         n_pool=arrays.n_pool + jnp.where(needs, rows_more, 0),
     )

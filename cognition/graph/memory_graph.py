@@ -167,7 +167,8 @@ class MemoryGraph:
     def _hold(self, edges: EdgeList, capacity: int, row: int, pool: int | None, labels: Labels | None) -> None:
         checks.whole("capacity", capacity, 0, MAX_NODES)
         checks.whole("row", row, 1, 1024)
-        needed = 1 + int(packing.segments(edges.out_degree(), row).sum())
+        degree = edges.out_degree()
+        needed = 1 + int(packing.segments(degree, row).sum())
         capacity = packing.fitting(max(capacity, edges.n_nodes))
         if pool is None:
             pool = needed if edges.n_edges else capacity // 8
@@ -177,7 +178,7 @@ class MemoryGraph:
         self._labels = labels
         self._n_nodes = edges.n_nodes
         self._n_edges = edges.n_edges
-        self._n_spilled: int | None = int((edges.out_degree() > row).sum())
+        self._n_spilled: int | None = int((degree > row).sum())
         self._version = 0
         self._edges: EdgeList | None = None
         self._is_node = np.zeros(capacity, bool)

@@ -8,13 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
+from . import ranges
 from .edge_list import EdgeList
 from .layout import EMPTY, NOWHERE, TARGET_BITS, TARGET_MASK, GraphArrays
 
 IntArray = npt.NDArray[np.int32]
 
 LEAST = 8
-CHUNK = 1 << 22  # edges at a time, which bounds the memory for places of edges
 
 
 class Edge(NamedTuple):
@@ -54,16 +54,16 @@ def packed(edges: EdgeList, capacity: int, width: int, pool_rows: int) -> GraphA
     first = np.where(owned > 0, 1 + np.cumsum(owned) - owned, NOWHERE).astype(np.int32)
     n_pool = 1 + int(owned.sum())
     rows, pool = _empty(capacity + 1, width), _empty(pool_rows, width)
-    total = np.zeros(capacity + 1, np.float64)
-    order = _by_source(edges, degree, width)
-    starts = np.cumsum(degree, dtype=np.int64) - degree
-    for begin in range(0, edges.n_edges, CHUNK):
-        chosen = order[begin : begin + CHUNK]
+    total = np.zeros(capacity + 1, np.float32)
+    for low, high, chosen in ranges.by_source(edges.source, degree):
         source = edges.source[chosen]
-        slot = np.arange(begin, begin + len(chosen)) - starts[source]
+        starts = np.zeros(high - low, np.int64)
+        np.cumsum(degree[low : high - 1], out=starts[1:])
+        _strongest_first(edges, chosen, degree[source] > width)
+        slot = np.arange(len(chosen)) - starts[source - low]
         key = edges.target[chosen] | (edges.relation[chosen].astype(np.int32) << TARGET_BITS)
         strength = edges.strength[chosen].astype(np.float32)
-        total += np.bincount(source, np.abs(strength), capacity + 1)
+        total[low:high] = np.bincount(source - low, np.abs(strength), high - low)
         is_inside = slot < width
         for lines, line, place, where in (
             (rows, source, slot, is_inside),
@@ -72,13 +72,12 @@ def packed(edges: EdgeList, capacity: int, width: int, pool_rows: int) -> GraphA
             at = line[where].astype(np.int64) * (2 * width) + place[where]
             lines.reshape(-1)[at] = key[where]
             lines.reshape(-1)[at + width] = strength[where].view(np.int32)
-    del order
     return GraphArrays(
         rows=jnp.array(rows),
         pool=jnp.array(pool),
         spill=jnp.array(first),
         out_degree=jnp.array(degree),
-        out_strength=jnp.array(total.astype(np.float32)),
+        out_strength=jnp.array(total),
         base=jnp.array(_longer(edges.base, capacity + 1, np.float32)),
         need=jnp.array(_longer(edges.need, capacity + 1, np.int32)),
         n_nodes=jnp.int32(edges.n_nodes),
@@ -148,14 +147,7 @@ def _longer(column: npt.NDArray[Any], size: int, dtype: Any) -> npt.NDArray[Any]
     return longer
 
 
-def _by_source(edges: EdgeList, degree: IntArray, width: int) -> npt.NDArray[np.int64]:
-    """[E] the order by source, then, where a row does not hold all, by |strength| downwards."""
-    if edges.n_edges and np.all(edges.source[1:] >= edges.source[:-1]):
-        order = np.arange(edges.n_edges)
-    else:
-        order = np.argsort(edges.source, kind="stable")
-    of_hub = np.flatnonzero(degree[edges.source[order]] > width)
-    hub_edges = order[of_hub]
-    by_strength = np.lexsort((-np.abs(edges.strength[hub_edges]), edges.source[hub_edges]))
-    order[of_hub] = hub_edges[by_strength]
-    return order
+def _strongest_first(edges: EdgeList, chosen: npt.NDArray[np.int64], is_of_hub: npt.NDArray[np.bool_]) -> None:
+    """Put edges, given in order of their source, by |strength| downwards where a row does not hold all of a node's."""
+    of_hub = chosen[is_of_hub]
+    chosen[is_of_hub] = of_hub[np.lexsort((-np.abs(edges.strength[of_hub]), edges.source[of_hub]))]

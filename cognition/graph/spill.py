@@ -7,17 +7,23 @@ compiler can work in place. `first` is the node's first pool row; a slot counts 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.experimental.xla_metadata import set_xla_metadata
 
 from .layout import EMPTY, keys_of, packed_rows, strengths_of
 
 Array = jax.Array
 
 ABSENT = -1
+
+TRIED = ((0, 10),)
+"""Versions of JAX in which `repeated` makes native loops."""
+
+T = TypeVar("T")
 
 
 class Scan(NamedTuple):
@@ -67,6 +73,30 @@ def settled(once: Array, read: Callable[[], tuple[Array, ...]]) -> tuple[Array, 
     shapes = jax.eval_shape(read)
     start = tuple(jnp.zeros(shape.shape, shape.dtype) for shape in shapes)
     found: tuple[Array, ...] = lax.fori_loop(jnp.int32(0), once, lambda _, __: read(), start)
+    return found
+
+
+def repeated(n_turns: Array, turn: Callable[[Array, T], T], start: T) -> T:
+    """`lax.fori_loop` from 0, on a processor as one native function.
+
+    There each operation of a turn is dispatched by itself otherwise, which costs more than the operation: with the
+    attributes the compiler makes one function of the loop. It knows no scatter, sort or product in it, and fails
+    on what is handed in and not used: `start` must hold no constants but things that change in `turn`, and `turn` must
+    read all that it closes over.
+
+    The attributes are the compiler's own and no promise, so versions of JAX that were not tried do without.
+    """
+    marked: Any = set_xla_metadata  # has no types
+
+    def loop(n_turns: Array, start: T) -> T:
+        with marked(xla_cpu_small_call=None, inlineable=None):  # of the loop, not of what it calls
+            found: T = lax.fori_loop(jnp.int32(0), n_turns, turn, start)
+        return found
+
+    if jax.default_backend() != "cpu" or jax.__version_info__[:2] not in TRIED:
+        return loop(n_turns, start)
+    with marked(xla_cpu_small_call="true", inlineable="false"):
+        found: T = jax.jit(loop)(n_turns, start)
     return found
 
 
