@@ -19,12 +19,12 @@ from habitus.cognition.activation import (
     literal,
     pagerank,
     recall,
-    rounds,
     spread,
     spread_each,
     spread_many,
     spreadr,
 )
+from habitus.cognition.activation.pull import rounds
 from habitus.cognition.graph import EdgeList, MemoryGraph
 
 N, E = 40, 240
