@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .cli_errors import clear_errors, split
-from .measure_cli import Quick, Worlds, command_of, replace, said
+from .measure_cli import Quick, Worlds, check_writable, command_of, replace, said
 
 Json = Annotated[Path | None, typer.Option(metavar="FILE", help="Write all numbers here, as JSON.")]
 Markdown = Annotated[Path | None, typer.Option(metavar="FILE", help="Write the table here.")]
@@ -31,6 +31,7 @@ def worlds(
         from . import bench_tools, world_bench, world_runs
 
         chosen = world_runs.worlds_of(split(worlds))
+        check_writable(json, markdown)
         about = world_bench.machine()
         cases = world_bench.measure(
             chosen,
@@ -64,6 +65,7 @@ def kernel(
         from . import kernel_bench
 
         sizes = kernel_bench.sizes_of(nodes)
+        check_writable(json, markdown)
         about = kernel_bench.machine()
         n_rounds = bench_tools.QUICK_ROUNDS if quick else bench_tools.N_ROUNDS
         bench = kernel_bench.measure(sizes, n_rounds=n_rounds, is_quick=quick, said=said)

@@ -41,6 +41,7 @@ def scores(
         from . import world_runs, world_scores
 
         chosen = world_runs.worlds_of(split(worlds))
+        check_writable(*_tables(out, "worlds"))
         n_seeds = seeds or (world_scores.QUICK_SEEDS if quick else world_scores.N_SEEDS)
         n_steps = steps or (world_scores.QUICK_STEPS if quick else world_scores.N_STEPS)
         lines = world_scores.measure(
@@ -69,6 +70,7 @@ def headroom(
         from . import world_runs
 
         chosen = world_runs.worlds_of(split(worlds))
+        check_writable(*_tables(out, "headroom"))
         n_seeds = seeds or (headroom_module.QUICK_SEEDS if quick else headroom_module.N_SEEDS)
         n_steps = steps or (headroom_module.QUICK_STEPS if quick else headroom_module.N_STEPS)
         facts = headroom_module.measure(
@@ -100,12 +102,33 @@ def command_of(name: str, worlds: str, options: Mapping[str, Any]) -> str:
 
 
 def _write(folder: Path, name: str, table: str, text: str) -> None:
-    for suffix, content in ((".csv", table), (".md", text)):
-        replace(folder / (name + suffix), content)
-    print(f"{folder / name}.csv, {folder / name}.md")
+    paths = _tables(folder, name)
+    for path, content in zip(paths, (table, text), strict=True):
+        replace(path, content)
+    print(", ".join(map(str, paths)))
+
+
+def _tables(folder: Path, name: str) -> tuple[Path, Path]:
+    return folder / f"{name}.csv", folder / f"{name}.md"
 
 
 def replace(path: Path, text: str) -> None:
     """Write a file anew, its folder too."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def check_writable(*paths: Path | None) -> None:
+    """Refuse what cannot be written to before minutes are spent on it.
+
+    Raises:
+        OSError: a path is a folder, or cannot be opened; what is there stays.
+    """
+    for path in paths:
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            is_new = not path.exists()
+            with path.open("a", encoding="utf-8"):
+                pass
+            if is_new:
+                path.unlink()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from habitus.cognition.activation import EachSpreader, Sources, Spreader, recall
 from habitus.cognition.graph import MemoryGraph
-from habitus.experiments import bench_tools, cli, kernel_bench
+from habitus.experiments import bench_tools, cli, kernel_bench, world_bench
 from habitus.experiments import kernel_baselines as baselines
 from habitus.experiments import kernel_big_cases as big
 from habitus.experiments import kernel_edit_cases as edit_cases
@@ -293,3 +293,15 @@ def test_everything_is_timed_from_the_command_line(tmp_path):
     assert results["recall, random, 2,000 nodes, hubs exact: best 20 found"]["value"] >= 0.99
     assert results["graph, 2,000 nodes: arrays"]["value"] == pytest.approx(0.4, abs=0.2)
     assert "| recall, random, 2,000 nodes, against SciPy CSR |" in (tmp_path / "b.md").read_text()
+
+
+@pytest.mark.parametrize("bench_name", ["kernel", "worlds"])
+def test_a_path_that_cannot_be_written_is_refused_before_anything_is_timed(bench_name, tmp_path, monkeypatch):
+    def timed(*args, **kwargs):
+        raise AssertionError("it was timed all the same")
+
+    monkeypatch.setattr(kernel_bench, "measure", timed)
+    monkeypatch.setattr(world_bench, "measure", timed)
+    result = CliRunner().invoke(cli.app, ["bench", bench_name, "--json", str(tmp_path)])
+    assert result.exit_code == 2
+    assert "directory" in result.output.lower()
