@@ -37,6 +37,7 @@ def edge_list(
     relations: Sequence[str] | None,
     columns: Mapping[str, str] | None,
     duplicates: Duplicates,
+    scale: float | None = None,
 ) -> tuple[EdgeList, Labels | None]:
     """The edges of a table, and the labels of its nodes where they are not numbers.
 
@@ -44,7 +45,10 @@ def edge_list(
     """
     if duplicates not in get_args(Duplicates):
         raise ValueError(f"`duplicates` must be one of {list(get_args(Duplicates))}, got {duplicates!r}.")
+    _checked_scale(scale)
     if isinstance(edges, EdgeList):
+        if scale is not None:
+            raise ValueError(f"`scale` must be None for an EdgeList, whose strengths are in [-1, 1], got {scale!r}.")
         if relations is not None and tuple(relations) != edges.relations:
             raise ValueError(f"`relations` must be those of the edge list, {edges.relations}, got {relations}.")
         return edges, None
@@ -52,7 +56,7 @@ def edge_list(
     table = _table(edges, columns)
     source, target, labels = _nodes(table["source"], table["target"])
     size = len(source)
-    strength = _strengths(table.get("strength", np.ones(size)))
+    strength = _strengths(table.get("strength", np.ones(size)), scale)
     relation = _relations(table.get("relation", np.zeros(size, np.uint8)), names)
     n_nodes = 1 + int(max(source.max(initial=-1), target.max(initial=-1)))
     if ranges.first_twins(source, target, relation, ranges.counts(source, n_nodes)) is not None:
@@ -81,7 +85,7 @@ def _table(edges: Any, columns: Mapping[str, str] | None) -> dict[str, Array]:
         if isinstance(edges, np.ndarray) or not isinstance(edges, Sequence) or not 2 <= len(edges) <= 4:
             raise TypeError(
                 "`edges` must be an EdgeList, columns (source, target[, strength[, relation]]), a pandas DataFrame or "
-                f"a path, got {type(edges).__name__}."
+                f"a path, got {type(edges).__name__}" + ("; use `from_networkx`." if hasattr(edges, "edges") else ".")
             )
         table = {name: np.asarray(column) for name, column in zip(NAMES, edges, strict=False)}
     for name, column in table.items():
@@ -136,15 +140,35 @@ def _numbers(name: str, column: Array) -> Array:
     return column.astype(np.int32, copy=False)
 
 
-def _strengths(column: Array) -> Array:
+def _checked_scale(scale: float | None) -> None:
+    if scale is None:
+        return
+    if isinstance(scale, bool) or not isinstance(scale, int | float | np.number):
+        raise TypeError(f"`scale` must be a number, or None for strengths as they are, got {scale!r}.")
+    if not 0 < scale < np.inf:
+        raise ValueError(f"`scale` must be above 0 and finite, got {scale!r}; strengths are divided by it.")
+
+
+def _way_out(numbers: Array, scale: float | None) -> str:
+    """What brings strengths into [-1, 1], where it is their size that keeps them out."""
+    largest = float(np.max(np.abs(numbers), initial=0.0))
+    if not 1 < largest < np.inf:
+        return ""
+    return f"; scale={largest * (scale or 1.0):g} divides by the largest"
+
+
+def _strengths(column: Array, scale: float | None) -> Array:
     if len(column) and column.dtype.kind not in "iuf":
         raise TypeError(f"`strength` must be numbers, got {column.dtype}.")
     numbers = column.astype(np.float64, copy=False)
+    if scale is not None:
+        numbers = numbers / scale
     for begin in range(0, len(numbers), ranges.CHUNK):
         part = numbers[begin : begin + ranges.CHUNK]
         if not ((part >= -1) & (part <= 1) & (part.astype(np.float32) != 0)).all():
             is_right = (numbers >= -1) & (numbers <= 1) & (numbers.astype(np.float32) != 0)
-            _refuse("strength", ~is_right, column, "in [-1, 1] and not 0 in f32")
+            expected = "in [-1, 1] and not 0 in f32" + ("" if scale is None else f" after division by {scale:g}")
+            _refuse("strength", ~is_right, column, expected, _way_out(numbers, scale))
     return numbers
 
 
@@ -182,11 +206,11 @@ def _single(
     return source[last], target[last], strength[last], relation[last]
 
 
-def _refuse(name: str, is_wrong: Array, column: Array, expected: str) -> None:
+def _refuse(name: str, is_wrong: Array, column: Array, expected: str, way_out: str = "") -> None:
     if is_wrong.any():
         rows = np.flatnonzero(is_wrong)
         found = ", ".join(repr(value) for value in column[rows[:SHOWN]].tolist())
-        raise ValueError(f"`{name}` must be {expected}, got {found} in {_rows(rows)}.")
+        raise ValueError(f"`{name}` must be {expected}, got {found} in {_rows(rows)}{way_out}.")
 
 
 def _rows(rows: Array) -> str:
@@ -195,8 +219,11 @@ def _rows(rows: Array) -> str:
     return f"row{'s' if len(rows) > 1 else ''} {shown}{more}"
 
 
-def from_networkx(graph: networkx.Graph[Any], relations: Sequence[str] | None) -> tuple[EdgeList, Labels | None]:
+def from_networkx(
+    graph: networkx.Graph[Any], relations: Sequence[str] | None, scale: float | None = None
+) -> tuple[EdgeList, Labels | None]:
     """The edges and labels of a networkx graph; see `MemoryGraph.from_networkx`."""
+    _checked_scale(scale)
     if not hasattr(graph, "nodes") or not hasattr(graph, "edges"):
         raise TypeError(f"`graph` must be a networkx graph, got {type(graph).__name__}.")
     names = checked_relations(RELATIONS if relations is None else relations)
@@ -218,15 +245,36 @@ def from_networkx(graph: networkx.Graph[Any], relations: Sequence[str] | None) -
         for start, end in both:
             edge = (number[start], number[end], names.index(name))
             if edge in found:
-                raise ValueError(f"an edge must stand once, but {start!r} -> {end!r} ({name}) stands twice.")
+                raise ValueError(
+                    f"an edge must stand once, but {start!r} -> {end!r} ({name}) stands twice; "
+                    "give its edges different relations, or make them one."
+                )
+            if not _is_number(strength):
+                raise TypeError(f"the strength of the edge {a!r} -> {b!r} must be a number, got {strength!r}.")
             found[edge] = strength
     base, need = np.ones(len(nodes)), np.zeros(len(nodes), np.int32)
     for node, data in graph.nodes(data=True):
-        base[number[node]], need[number[node]] = data.get("base", 1.0), data.get("need", 0)
+        level, needed = data.get("base", 1.0), data.get("need", 0)
+        if not (_is_number(level) and 0 <= level <= 1):
+            raise ValueError(f"`base` of the node {node!r} must be a number in [0, 1], got {level!r}.")
+        if not (isinstance(needed, int | np.integer) and 0 <= needed < 2**31):
+            raise ValueError(f"`need` of the node {node!r} must be a whole number from 0 on, got {needed!r}.")
+        base[number[node]], need[number[node]] = level, needed
     columns: Array = np.array(list(found), np.int64).reshape(-1, 3)
-    strengths = np.array(list(found.values()), np.float64)
+    strengths = np.array(list(found.values()), np.float64) / (1.0 if scale is None else scale)
+    is_right = (np.abs(strengths) <= 1) & (strengths.astype(np.float32) != 0)
+    if not is_right.all():
+        start, end = (nodes[place] if labels else int(place) for place in columns[np.argmin(is_right), :2])
+        raise ValueError(
+            f"the strength (`strength`, else `weight`) of the edge {start!r} -> {end!r} must be in [-1, 1] and not 0 "
+            f"in f32, got {list(found.values())[int(np.argmin(is_right))]!r}{_way_out(strengths, scale)}."
+        )
     edges = EdgeList(len(nodes), columns[:, 0], columns[:, 1], strengths, columns[:, 2], base, need, names)
     return edges, labels
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def to_networkx(edges: EdgeList, is_node: npt.NDArray[np.bool_], labels: Labels | None) -> networkx.MultiDiGraph[Any]:

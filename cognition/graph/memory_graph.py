@@ -68,6 +68,7 @@ class MemoryGraph:
         relations: Sequence[str] | None = None,
         columns: Mapping[str, str] | None = None,
         duplicates: convert.Duplicates = "error",
+        scale: float | None = None,
     ) -> Self:
         """The graph of a table of edges.
 
@@ -82,20 +83,30 @@ class MemoryGraph:
             columns: names of the columns of a table, where they are not "source", "target", "strength", "relation".
             duplicates: what becomes of rows of one edge: "error" refuses them, "add" adds their strengths up, within
                 [-1, 1], "last" keeps the last.
+            scale: what strengths of a table are divided by, such as their largest; None = 1.
 
         Raises:
             TypeError, ValueError: an argument or a row is wrong, with the numbers of the first wrong rows.
             FileNotFoundError: no such file.
             ImportError: a Parquet file, and pyarrow is not installed.
         """
-        table, labels = convert.edge_list(edges, relations, columns, duplicates)
+        table, labels = convert.edge_list(edges, relations, columns, duplicates, scale)
         graph = cls.__new__(cls)
         graph._hold(table, table.n_nodes if capacity is None else capacity, row, pool, labels)
         return graph
 
     @classmethod
-    def from_networkx(cls, graph: convert.NetworkX, *, relations: Sequence[str] | None = None, **sizes: Any) -> Self:
-        """The graph of a networkx graph.
+    def from_networkx(
+        cls,
+        graph: convert.NetworkX,
+        *,
+        capacity: int | None = None,
+        row: int = DEFAULT_ROW,
+        pool: int | None = None,
+        relations: Sequence[str] | None = None,
+        scale: float | None = None,
+    ) -> Self:
+        """The graph of a networkx graph; see `from_edges` for sizes and `scale`.
 
         Edges may have the attributes `strength` (else `weight`, else 1) and `relation` (else the key of the edge where
         that names one, else the first relation), nodes `base` and `need`. Edges without direction go both ways. Nodes
@@ -104,13 +115,9 @@ class MemoryGraph:
         Raises:
             TypeError, ValueError: an attribute is wrong, with the edge or node.
         """
-        table, labels = convert.from_networkx(graph, relations)
         made = cls.__new__(cls)
-        made._hold(
-            table, sizes.pop("capacity", table.n_nodes), sizes.pop("row", DEFAULT_ROW), sizes.pop("pool", None), labels
-        )
-        if sizes:
-            raise TypeError(f"`from_networkx` takes `capacity`, `row` and `pool`, got {sorted(sizes)}.")
+        table, labels = convert.from_networkx(graph, relations, scale)
+        made._hold(table, table.n_nodes if capacity is None else capacity, row, pool, labels)
         return made
 
     def to_networkx(self) -> convert.MultiNetworkX:
@@ -133,9 +140,9 @@ class MemoryGraph:
             DamagedFileError, NewerFileError, MismatchError: see `cognition.errors`.
         """
         saved = saving.read(path)
-        graph = cls.__new__(cls)
-        size = saved.edges.n_nodes if capacity is None else capacity
-        graph._hold(saved.edges, size, saved.row if row is None else row, pool, saved.labels)
+        graph, n_nodes = cls.__new__(cls), saved.edges.n_nodes
+        capacity, row = (n_nodes if capacity is None else capacity), (saved.row if row is None else row)
+        graph._hold(saved.edges, capacity, row, pool, saved.labels)
         graph._is_node[: saved.edges.n_nodes] = saved.is_node
         graph._free = np.flatnonzero(~saved.is_node).tolist()
         return graph
@@ -202,9 +209,7 @@ class MemoryGraph:
         expected = [leaf.shape for leaf in jax.tree.leaves(self._arrays)]
         if shapes != expected:
             raise ValueError(f"`arrays` must have the shapes of this graph's, {expected}, got {shapes}.")
-        self._arrays = arrays
-        self._n_spilled = None
-        self._n_edges = -1
+        self._arrays, self._n_edges, self._n_spilled = arrays, -1, None
         self._changed()
 
     @property
@@ -329,8 +334,7 @@ class MemoryGraph:
             return 0
         self._arrays, (self._n_edges, self._n_spilled) = growth.without_nodes(self._arrays, gone)
         self._is_node[gone] = False
-        for number in gone.tolist():
-            heapq.heappush(self._free, number)
+        self._free = sorted([*self._free, *gone.tolist()])  # a heap too
         if self._labels is not None:
             self._labels.take(gone.tolist())
         self._changed()

@@ -125,3 +125,83 @@ def test_deleted_nodes_are_not_in_the_networkx_graph():
     graph = MemoryGraph.from_edges(([0, 1], [1, 2]))
     graph.delete_nodes(1)
     assert sorted(graph.to_networkx().nodes) == [0, 2]
+
+
+def test_strengths_above_one_are_refused_with_the_edge_and_divided_on_request():
+    graph = networkx.karate_club_graph()  # weights up to 7
+    with pytest.raises(ValueError, match=r"of the edge 0 -> 1 must be .* got 4; scale=7 divides by the largest"):
+        MemoryGraph.from_networkx(graph)
+    with pytest.raises(ValueError, match=r"of the edge 0 -> 1 .* got 4; scale=7 divides"):
+        MemoryGraph.from_networkx(graph, scale=2)
+    made = MemoryGraph.from_networkx(graph, scale=7)
+    assert made.edge(0, 1) == made.edge(1, 0) == np.float32(4 / 7)
+    assert made.edges().strength.max() == 1
+
+
+def test_strengths_of_a_table_are_divided_by_the_scale():
+    columns = ([0, 1], [1, 2], [3, -6.0])
+    with pytest.raises(ValueError, match=r"got 3.0, -6.0 in rows 0, 1; scale=6 divides by the largest"):
+        MemoryGraph.from_edges(columns)
+    with pytest.raises(ValueError, match=r"after division by 4, got -6.0 in row 1; scale=6 divides"):
+        MemoryGraph.from_edges(columns, scale=4)
+    assert rows(MemoryGraph.from_edges(columns, scale=6)) == [(0, 1, 0, 0.5), (1, 2, 0, -1.0)]
+
+
+@pytest.mark.parametrize(
+    ("scale", "error", "message"),
+    [
+        (0, ValueError, "`scale` must be above 0 and finite, got 0"),
+        (np.nan, ValueError, "`scale` must be above 0 and finite, got nan"),
+        ("7", TypeError, "`scale` must be a number, or None"),
+    ],
+)
+def test_a_wrong_scale_is_named(scale, error, message):
+    with pytest.raises(error, match=message):
+        MemoryGraph.from_edges(([0], [1]), scale=scale)
+    with pytest.raises(error, match=message):
+        MemoryGraph.from_networkx(networkx.Graph(), scale=scale)
+
+
+@pytest.mark.parametrize(
+    ("node", "edge", "error", "message"),
+    [
+        ({}, {"weight": 0}, ValueError, r"edge 'a' -> 'b' must be in \[-1, 1\] and not 0 in f32, got 0\.$"),
+        ({}, {"weight": np.nan}, ValueError, r"edge 'a' -> 'b' must be in \[-1, 1\] and not 0 in f32, got nan\.$"),
+        ({}, {"strength": "much"}, TypeError, r"the strength of the edge 'a' -> 'b' must be a number, got 'much'"),
+        ({}, {"relation": "likes"}, ValueError, r"`relation` of the edge 'a' -> 'b' must be one of"),
+        ({"base": 3}, {}, ValueError, r"`base` of the node 'a' must be a number in \[0, 1\], got 3"),
+        ({"need": 0.5}, {}, ValueError, r"`need` of the node 'a' must be a whole number from 0 on, got 0.5"),
+    ],
+)
+def test_a_wrong_attribute_of_a_networkx_graph_is_named_with_its_edge_or_node(node, edge, error, message):
+    graph = networkx.DiGraph()
+    graph.add_node("a", **node)
+    graph.add_edge("a", "b", **edge)
+    with pytest.raises(error, match=message):
+        MemoryGraph.from_networkx(graph)
+
+
+def test_a_networkx_edge_that_stands_twice_is_named():
+    with pytest.raises(ValueError, match=r"'a' -> 'b' \(co_occurs_with\) stands twice; give its edges different rel"):
+        MemoryGraph.from_networkx(networkx.MultiDiGraph([("a", "b"), ("a", "b")]))
+    with pytest.raises(TypeError, match="got Graph; use `from_networkx`"):
+        MemoryGraph.from_edges(networkx.Graph())
+
+
+@pytest.mark.parametrize("in_order", [True, False])
+def test_edges_in_portions_make_the_graph_of_all(in_order, monkeypatch):
+    from habitus.cognition.graph import ranges
+
+    monkeypatch.setattr(ranges, "CHUNK", 64)
+    monkeypatch.setattr(ranges, "LEAST_CHUNK", 1)
+    rng = np.random.default_rng(0)
+    pairs = np.unique((rng.random((900, 2)) ** [3, 1] * 40).astype(np.int32), axis=0)  # one node has over 64 edges
+    strength = rng.uniform(0.1, 1, len(pairs)).astype(np.float32)
+    order = np.arange(len(pairs)) if in_order else rng.permutation(len(pairs))
+    graph = MemoryGraph.from_edges((pairs[order, 0], pairs[order, 1], strength[order]), row=4)
+    assert rows(graph) == [(a, b, 0, v) for (a, b), v in zip(pairs.tolist(), strength.tolist(), strict=True)]
+    assert [edge.strength for edge in graph.neighbours(0)][:4] == sorted(strength[pairs[:, 0] == 0].tolist())[:-5:-1]
+    again = np.append(order, order[7])
+    a, b = pairs[order[7]]
+    with pytest.raises(ValueError, match=rf"row {len(pairs)} repeat one \(row {len(pairs)}: {a} -> {b}\)"):
+        MemoryGraph.from_edges((pairs[again, 0], pairs[again, 1]))
