@@ -60,6 +60,10 @@ def nodes(name: str, values: Any, is_node: npt.NDArray[np.bool_]) -> Column:
         raise ValueError(f"`{name}` must be a node or a sequence of nodes, got shape {given.shape}.")
     if given.size and given.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be whole numbers of nodes, got {given.dtype}.")
+    if given.dtype == np.int32 and given.size and given.view(np.uint32).max() < len(is_node):  # none is below 0
+        known = is_node[given]
+        if known.all():
+            return given
     inside = (given >= 0) & (given < len(is_node))
     if not inside.all() or not is_node[given].all():
         known = inside & is_node[np.where(inside, given, 0)]
@@ -77,6 +81,8 @@ def relation_numbers(values: Any, size: int, relations: tuple[str, ...]) -> Colu
     Raises:
         TypeError, ValueError: a relation that the graph does not have, by its row.
     """
+    if type(values) is int and 0 <= values < len(relations):
+        return np.full(size, values, np.int32)
     given = np.asarray(values)
     if given.dtype.kind not in "UO":
         return column("relation", given, size, np.int32, 0, len(relations) - 1)
@@ -111,7 +117,8 @@ def edge_columns(
     for name, found in (("source", sources), ("target", targets)):
         if len(found) not in (1, size):
             raise ValueError(f"`{name}` must have one entry per edge, {size}, got {len(found)}.")
-    sources, targets = np.broadcast_to(sources, (size,)), np.broadcast_to(targets, (size,))
+    if len(sources) != len(targets) or len(sources) != size:
+        sources, targets = np.broadcast_to(sources, (size,)), np.broadcast_to(targets, (size,))
     strengths = column("strength", strength, size, np.float32, -1, 1)
     keys = targets | (relation_numbers(relation, size, relations) << TARGET_BITS)
     return sources, keys, strengths

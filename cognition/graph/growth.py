@@ -109,6 +109,8 @@ def _padded(size: int) -> int:
 
 
 def _filled(column: Column, size: int, value: Any) -> Column:
+    if len(column) == size:
+        return column
     longer = np.full(size, value, column.dtype)
     longer[: len(column)] = column
     return longer
