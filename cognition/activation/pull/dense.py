@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..rule import SpreadRule
 from .differentiable import differentiable_spread
@@ -70,11 +71,13 @@ def dense_spread(
             weights cannot tell from nodes of weight 0.
     """
     weights = jnp.asarray(weights)
+    if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:
+        raise ValueError(f"`weights` must have shape [S, S], got {weights.shape}.")
+    size = weights.shape[0]
+    if exciting is not None and np.shape(exciting) != weights.shape:
+        raise ValueError(f"`exciting` must have the shape of `weights`, {weights.shape}, got {np.shape(exciting)}.")
     if need is not None and rule.conjunctions:
         exciting = (weights > 0).astype(weights.dtype) if exciting is None else jnp.asarray(exciting)
     else:
         exciting = jnp.zeros((0, 0), weights.dtype)
-    size = weights.shape[-1]
-    if weights.shape != (size, size):
-        raise ValueError(f"`weights` must have shape [S, S], got {weights.shape}.")
     return differentiable_spread(dense_pull(weights, exciting), size, sources, rule, base, retention, need)

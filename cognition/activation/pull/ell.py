@@ -50,6 +50,7 @@ def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pu
     Returns:
         A pull for x of shape [S] or [S, B].
     """
+    source, weights, owner = jnp.asarray(source), jnp.asarray(weights), jnp.asarray(owner)  # a loop indexes them
     n_slots, n_rows = source.shape
     n_nodes = n_rows - owner.shape[0]
     # one slot a turn for few nodes, see `packing.MOST_INLINE`
@@ -109,11 +110,17 @@ def ell_spread(
         [S], of the dtype of the arguments.
 
     Raises:
+        TypeError: `source` or `owner` are not whole numbers.
         ValueError: shapes do not fit, or the rule has `dangling`.
     """
     source, weights = jnp.asarray(source), jnp.asarray(weights)
     if source.ndim != 2 or weights.shape != source.shape:
         raise ValueError(f"`source` and `weights` must have one shape [K, P], got {source.shape} and {weights.shape}.")
     owner = jnp.zeros(0, jnp.int32) if owner is None else jnp.asarray(owner)
+    if owner.ndim != 1 or owner.shape[0] > source.shape[1]:
+        raise ValueError(f"`owner` must have shape [Q] with Q <= P = {source.shape[1]}, got {owner.shape}.")
+    for name, given in (("source", source), ("owner", owner)):
+        if given.size and not jnp.issubdtype(given.dtype, jnp.integer):
+            raise TypeError(f"`{name}` must be whole numbers, got {given.dtype}.")
     pull = ell_pull(source, weights, owner, counts=need is not None and rule.conjunctions)
     return differentiable_spread(pull, source.shape[1] - owner.shape[0], sources, rule, base, retention, need)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -124,6 +125,29 @@ def test_later_sources_and_conjunctions_are_those_of_the_reference():
     assert wanted[2] > 0.5
 
 
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("kernel", ["dense", "ell"])
+def test_numpy_arrays_and_lists_are_taken_as_jax_arrays_are(kernel, compiled):
+    edges, found = graph(), []
+    for given in (jnp.asarray, np.asarray, lambda values: np.asarray(values).tolist()):
+        more = {"base": given(edges.base.astype(np.float32)), "need": given(np.ones(N, np.int32))}
+        sources = given(np.eye(N, dtype=np.float32)[0])
+        if kernel == "dense":
+            form = dense_form(edges, HARD, N, counts=True)
+            call = functools.partial(
+                dense_spread, given(form.weights), sources, HARD, exciting=given(form.exciting), **more
+            )
+        else:
+            source, weights, owner = ell_form(edges, HARD, N, ell_shape([edges], N))
+            owner = np.asarray(owner, np.int32)
+            call = functools.partial(
+                ell_spread, given(source), given(weights), sources, HARD, owner=given(owner), **more
+            )
+        found.append(jax.jit(call)() if compiled else call())
+    np.testing.assert_array_equal(found[1], found[0])
+    np.testing.assert_array_equal(found[2], found[0])
+
+
 def test_wrong_shapes_are_named():
     square = jnp.zeros((4, 4))
     with pytest.raises(ValueError, match=r"`weights` must have shape \[S, S\], got \(4, 3\)"):
@@ -136,3 +160,11 @@ def test_wrong_shapes_are_named():
         ell_spread(jnp.zeros((2, 4), jnp.int32), jnp.zeros((3, 4)), jnp.zeros(4), HARD)
     with pytest.raises(ValueError, match="must not have `dangling`"):
         dense_spread(square, jnp.zeros(4), SpreadRule(restart=0.1, dangling=True))
+    with pytest.raises(ValueError, match=r"`weights` must have shape \[S, S\], got \(\)"):
+        dense_spread(1.0, np.zeros(4), HARD)
+    with pytest.raises(ValueError, match=r"`exciting` must have the shape of `weights`, \(4, 4\), got \(3, 3\)"):
+        dense_spread(np.zeros((4, 4)), np.zeros(4), HARD, need=np.ones(4), exciting=np.ones((3, 3)))
+    with pytest.raises(ValueError, match=r"`owner` must have shape \[Q\] with Q <= P = 4, got \(1, 2\)"):
+        ell_spread(np.zeros((2, 4), int), np.zeros((2, 4)), np.zeros(4), HARD, owner=np.zeros((1, 2), int))
+    with pytest.raises(TypeError, match="`source` must be whole numbers, got float"):
+        ell_spread(np.zeros((2, 4)), np.zeros((2, 4)), np.zeros(4), HARD)
