@@ -67,8 +67,9 @@ class Online:
     def __init__(self, edges: EdgeList, rule: SpreadRule, *, n_sources: int, hubs: bool) -> None:
         graph = MemoryGraph.from_edges(edges)
         limits = frontier.Limits()
-        self.arrays = graph.arrays
-        self.scratch = frontier.new_scratch(self.arrays.capacity)
+        arrays = graph.arrays
+        self.changing, self.rest = online.parted(arrays, hubs=hubs)
+        self.scratch = frontier.new_scratch(arrays.capacity)
         self._numbers = jax.device_put((rule.params(graph.relations), np.ones(n_sources, np.float32), np.float32(RATE)))
 
         def decide(arrays: Any, scratch: Any, nodes: Any, numbers: Any) -> Any:
@@ -76,28 +77,32 @@ class Online:
             return online.decide(arrays, scratch, nodes, values, None, rule.code, params, limits, hubs=hubs)
 
         nobody = np.full(n_sources, -1, np.int32)  # whose trace is of nothing
-        _, self.trace, self.scratch = jax.jit(decide, donate_argnums=1)(
-            self.arrays, self.scratch, nobody, self._numbers
-        )
+        _, self.trace, self.scratch = jax.jit(decide, donate_argnums=1)(arrays, self.scratch, nobody, self._numbers)
 
-        def step(arrays: Any, scratch: Any, trace: Any, nodes: Any, numbers: Any) -> Any:
+        def step(changing: Any, scratch: Any, trace: Any, rest: Any, nodes: Any, numbers: Any) -> Any:
             params, values, rate = numbers
-            reward = jnp.float32(1.0)
-            return online.online_step(
+            arrays, reward = online.joined(changing, rest), jnp.float32(1.0)
+            arrays, *others = online.online_step(
                 arrays, scratch, trace, reward, rate, nodes, values, None, rule.code, params, limits, hubs=hubs
             )
+            return online.parted(arrays, hubs=hubs)[0], *others
 
-        def steps(arrays: Any, scratch: Any, trace: Any, nodes: Any, numbers: Any) -> Any:
+        def steps(changing: Any, scratch: Any, trace: Any, rest: Any, nodes: Any, numbers: Any) -> Any:
             def one(carry: Any, nodes: Any) -> Any:
-                arrays, scratch, trace = carry
-                *carry, decision = step(arrays, scratch, trace, nodes, numbers)
-                return tuple(carry), decision
+                changing, scratch, trace = carry
+                *following, decision = step(changing, scratch, trace, rest, nodes, numbers)
+                return tuple(following), decision
 
-            carry, decisions = jax.lax.scan(one, (arrays, scratch, trace), nodes)
+            carry, decisions = jax.lax.scan(one, (changing, scratch, trace), nodes)
             return *carry, decisions
 
         self._step = jax.jit(step, donate_argnums=(0, 1, 2))
         self._steps = jax.jit(steps, donate_argnums=(0, 1, 2))
+
+    @property
+    def arrays(self) -> Any:
+        """The graph as it is."""
+        return online.joined(self.changing, self.rest)
 
     def step(self, nodes: Any) -> Any:
         """Learn from the last decision and make the next, from sources [S] i32."""
@@ -108,8 +113,8 @@ class Online:
         return self._made(self._steps, nodes)
 
     def _made(self, call: Any, nodes: Any) -> Any:
-        made = call(self.arrays, self.scratch, self.trace, nodes, self._numbers)
-        self.arrays, self.scratch, self.trace, decision = made
+        made = call(self.changing, self.scratch, self.trace, self.rest, nodes, self._numbers)
+        self.changing, self.scratch, self.trace, decision = made
         np.asarray(decision.choice)
         return decision
 

@@ -16,7 +16,7 @@ so that edges change by what they did, and over several hops. Good outcomes less
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -67,6 +67,41 @@ class Decision(NamedTuple):
     nodes: Array
     raw: Array
     dropped: Dropped
+
+
+class Changing(NamedTuple):
+    """What learning changes of a graph. A compiled step that donates and returns only this is cheaper
+    by what each further array costs.
+
+    Attributes:
+        rows, out_strength: see `GraphArrays`.
+        pool: None where only the row of a node is read.
+    """
+
+    rows: Array
+    out_strength: Array
+    pool: Array | None
+
+
+def parted(arrays: GraphArrays, *, hubs: bool = True) -> tuple[Changing, GraphArrays]:
+    """What `strengthen` changes, and the rest with None for it, which is to be neither donated nor returned.
+
+    Args:
+        arrays: the graph.
+        hubs: as for `decide`.
+    """
+    changing = Changing(arrays.rows, arrays.out_strength, arrays.pool if hubs else None)
+    missing: Any = dict.fromkeys(_given(changing))
+    return changing, arrays._replace(**missing)
+
+
+def joined(changing: Changing, rest: GraphArrays) -> GraphArrays:
+    """The graph that `parted` took apart."""
+    return rest._replace(**_given(changing))
+
+
+def _given(changing: Changing) -> dict[str, Array]:
+    return {name: part for name, part in changing._asdict().items() if part is not None}
 
 
 def decide(

@@ -111,7 +111,7 @@ def carried_by(arrays: GraphArrays, course: Course, size: Size, code: RuleCode, 
     record, here, nobody = course.record, course.here, arrays.capacity
     assert record is not None  # whoever asks has it recorded
     n_places = here.node.shape[0]
-    has_sent = jnp.max(record.sent, axis=0, initial=0.0) > 0
+    has_sent = jnp.any(record.sent > 0, axis=0)  # a maximum of numbers becomes a call of a library with its own threads
     rank = jnp.cumsum(has_sent, dtype=jnp.int32) - 1
     slot = jnp.where(has_sent & (rank < size.n_active), rank, size.n_active)
     place = jnp.full(size.n_active + 1, n_places, jnp.int32)
