@@ -8,8 +8,10 @@ from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
+from ..graph.memory_graph import MemoryGraph
 from .rule import HasEdges, SpreadRule
 
 Value = TypeVar("Value")
@@ -85,6 +87,13 @@ def edges_of(graph: Graph) -> EdgeList:
     if not isinstance(found, EdgeList):
         raise TypeError(f"`graph` must be an EdgeList or a MemoryGraph, got {type(graph).__name__}.")
     return found
+
+
+def living(graph: Graph) -> npt.NDArray[np.bool_] | None:
+    """[N] bool: which numbers of a memory graph are nodes; None where all are."""
+    if not isinstance(graph, MemoryGraph) or graph.n_living == graph.n_nodes:
+        return None
+    return graph.is_node
 
 
 def rule_key(rule: SpreadRule) -> Hashable:

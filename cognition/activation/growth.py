@@ -39,7 +39,7 @@ def warn_of_growth(graph: Graph, rule: SpreadRule, *, rarely: bool = False) -> N
     if diverges:
         warnings.warn(
             f"`rule` has no cap, and on this graph activation can grow by a factor of up to {growth:.4g} in each "
-            "round, so that it converges to nothing; give it a `cap`, or less `retention` or `decay`.",
+            "round, without end; give it a `cap`, or less `retention` or `decay`.",
             GrowthWarning,
             stacklevel=_callers_level(),
         )

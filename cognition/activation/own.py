@@ -16,7 +16,7 @@ import numpy as np
 
 from ..graph.edge_list import EdgeList
 from .choosing import MOST_ELL, Kernel, check_settings, pull_kernel, size_for
-from .derived import Graph, edges_of
+from .derived import Graph, edges_of, living
 from .exact import stacked
 from .growth import warn_of_growth
 from .prepared import SourcesLike, Spreader
@@ -62,7 +62,8 @@ class EachSpreader:
             raise ValueError("`graphs` must have at least one graph, got none.")
         edges = [edges_of(graph) for graph in graphs]
         self._n_nodes = [one.n_nodes for one in edges]
-        self._top, self._everything = top, everything
+        self._is_node = [living(graph) for graph in graphs]
+        self._rounds, self._top, self._everything = rule.rounds, top, everything
         largest = max(self._n_nodes)
         if kernel == "auto":
             kernel = pull_kernel(largest, many=True) if largest <= MOST_ELL else "auto"
@@ -110,7 +111,7 @@ class EachSpreader:
         if len(sources.nodes if isinstance(sources, Sources) else sources) != n_graphs:
             got = len(sources.nodes if isinstance(sources, Sources) else sources)
             raise ValueError(f"`sources` must have an entry for each of the {n_graphs} graphs, got {got}.")
-        batch = batch_of(sources, self._n_nodes)
+        batch = batch_of(sources, self._n_nodes, self._rounds, self._is_node)
         if self._single:
             every = (Sources(*(part[number] for part in batch)) for number in range(n_graphs))
             return stacked([one(given) for one, given in zip(self._single, every, strict=True)])

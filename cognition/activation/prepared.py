@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..graph.edge_list import EdgeList
 from ..graph.memory_graph import MemoryGraph
 from .choosing import Kernel, PullKernel, check_settings, is_local, pull_kernel, size_for
-from .derived import Derived, Graph, count_nodes, derived_of, edges_of, folding_key, rule_key, version_of
+from .derived import Derived, Graph, count_nodes, derived_of, edges_of, folding_key, living, rule_key, version_of
 from .exact import listed_flows, stacked, told
 from .frontier.kernel import FrontierKernel
 from .frontier.query import Limits
@@ -97,6 +97,7 @@ class Spreader:
         check_settings(rule, top, kernel, evidence)
         self._rule, self._top, self._evidence, self._everything = rule, top, evidence, everything
         self.n_nodes = count_nodes(graph)
+        self._is_node = living(graph)
         self._frontier: FrontierRuns | None = None
         if takes_frontier(graph, rule, kernel, everything):
             self.kernel: Kernel = "frontier"
@@ -135,7 +136,9 @@ class Spreader:
         """Spread from sources; `Sources` are taken as checked, everything else is checked by `Sources.of`."""
         if self._frontier is not None:
             return self._frontier.one(sources)
-        given = sources if isinstance(sources, Sources) else Sources.of(sources, self.n_nodes)
+        given = sources
+        if not isinstance(given, Sources):
+            given = Sources.of(given, self.n_nodes, rounds=self._rule.rounds, is_node=self._is_node)
         if self._edges is not None:
             return self._by_reference(self._edges, given)
         is_timed = bool(np.count_nonzero(given.rounds))
@@ -157,9 +160,9 @@ class Spreader:
         Returns:
             The results, with a leading axis [B] in every array.
         """
-        batch = batch_of(sources, [self.n_nodes])
         if self._frontier is not None:
-            return self._frontier.many(batch)
+            return self._frontier.many(sources)
+        batch = batch_of(sources, [self.n_nodes], self._rule.rounds, [self._is_node])
         n_queries = len(batch.nodes)
         if self._edges is not None or self._evidence:
             return stacked([self(Sources(*(part[number] for part in batch))) for number in range(n_queries)])
@@ -249,11 +252,16 @@ class FrontierRuns:
 
     def one(self, sources: SourcesLike) -> Activation:
         """One query."""
-        found = _kernel().spread(self._graph, sources, self._rule, limits=self._limits, **self._options)
-        return self._swept()(sources) if self._or_sweep and _lacks(found) else found
+        given = sources
+        if not isinstance(given, Sources):
+            graph = self._graph
+            given = Sources.of(given, graph.n_nodes, rounds=self._rule.rounds, is_node=living(graph))
+        found = _kernel().spread(self._graph, given, self._rule, limits=self._limits, **self._options)
+        return self._swept()(given) if self._or_sweep and _lacks(found) else found
 
-    def many(self, batch: Sources) -> Activation:
-        """Many queries; sources with a leading axis."""
+    def many(self, sources: Sources | Sequence[SourcesLike]) -> Activation:
+        """Many queries."""
+        batch = batch_of(sources, [self._graph.n_nodes], self._rule.rounds, [living(self._graph)])
         found = _kernel().spread_many(self._graph, batch, self._rule, limits=self._limits, **self._options)
         return self._swept().many(batch) if self._or_sweep and _lacks(found) else found
 

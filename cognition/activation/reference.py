@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
-from .rule import SpreadRule
+from .rule import SATURATION, SpreadRule
 from .sources import Sources
 
 FloatArray = npt.NDArray[np.float64]
@@ -42,7 +42,7 @@ def spread_reference(
     Returns:
         Every round that was made.
     """
-    injected = Sources.of(sources, edges.n_nodes)
+    injected = Sources.of(sources, edges.n_nodes, rounds=rule.rounds)
     weight, base, retention = rule.weights(edges), rule.bases(edges), rule.retentions(edges)
     is_dangling = edges.out_degree() == 0
     held = np.zeros(edges.n_nodes)
@@ -102,4 +102,7 @@ def _reaches(activation: FloatArray, rule: SpreadRule) -> npt.NDArray[np.bool_]:
 
 
 def _capped(raw: FloatArray, rule: SpreadRule) -> tuple[FloatArray, FloatArray]:
-    return (raw if rule.cap is None else np.minimum(raw, rule.cap)), raw
+    if rule.cap is None:
+        raw = np.minimum(raw, SATURATION)
+        return raw, raw
+    return np.minimum(raw, rule.cap), raw

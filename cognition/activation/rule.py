@@ -41,6 +41,8 @@ Normalisation = Literal["none", "sqrt", "capped_sqrt", "fan", "row", "symmetric"
 OTHERS = "default"
 """Key of `decay` for relations that it does not name."""
 MAX_ROUNDS = 10_000
+SATURATION = 1e30
+"""Activation at which rules without a cap stop growing: sums of as much over every edge still fit into f32."""
 
 
 class GrowthWarning(UserWarning):
@@ -106,7 +108,7 @@ class SpreadRule:
         spends: whether a node transmits only the share 1 - rho that it does not keep, so that nothing is made; a node
             without out-edges keeps all.
         use_base: whether the base level C of the target scales what arrives; else C = 1.
-        cap: activation that no node exceeds, > 0; None = none.
+        cap: activation that no node exceeds, > 0; None = none but `SATURATION`, 1e30, where numbers end.
         leak: share of all activation that is lost in a round, in [0, 1].
         restart: r in [0, 1), share of activation that returns to the sources in each round.
         dangling: whether what reaches a node without out-edges returns to the sources (random surfer) or stays lost.
@@ -137,6 +139,7 @@ class SpreadRule:
     rounds: int = 3
     tolerance: float = 0.0
     softness: float = 0.0
+    _hash: int = dataclasses.field(default=0, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for name, known in (("below", Below), ("normalisation", Normalisation), ("sources", Hold)):
@@ -164,8 +167,28 @@ class SpreadRule:
             raise ValueError('`softness` makes a gradual gate and cannot go with below="zero"; use below="gate".')
         self._check_retention()
         self._check_decay()
+        object.__setattr__(self, "_hash", hash(self._settings()))  # asked for at every query
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other rule has the same settings."""
+        return isinstance(other, SpreadRule) and self._settings() == other._settings()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def _settings(self) -> tuple[Any, ...]:
+        assert isinstance(self.decay, Mapping)  # __post_init__
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.init}
+        retention = values.pop("retention")
+        decay = tuple(sorted(values.pop("decay").items()))
+        return (retention.tobytes() if isinstance(retention, np.ndarray) else retention, decay, *values.values())
 
     def _check_retention(self) -> None:
+        if isinstance(self.retention, jax.core.Tracer):
+            raise TypeError(
+                "`retention` must be a number or one per node, got a traced array; a rule is made outside of compiled "
+                "code, `dense_spread` and `ell_spread` take a traced `retention` of their own."
+            )
         if isinstance(self.retention, int | float | np.number) and not isinstance(self.retention, bool):
             _number("retention", self.retention, 0, 1)
             return
@@ -341,7 +364,10 @@ def settled(
 
 def capped(raw: Array, code: RuleCode, params: RuleParams) -> tuple[Array, Array]:
     """A and raw after a round, once what is injected has been added."""
-    return (jnp.minimum(raw, params.cap) if code.is_capped else raw), raw
+    if code.is_capped:
+        return jnp.minimum(raw, params.cap), raw
+    raw = jnp.minimum(raw, SATURATION)
+    return raw, raw
 
 
 def _edges_of(graph: Any) -> EdgeList:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from ...graph.layout import GraphArrays
 from ...graph.memory_graph import MemoryGraph
+from ..derived import living
 from ..pull.packing import batch_of, bucket, packed_sources
 from ..result import Activation, Dropped, Flows
 from ..rule import RuleCode, RuleParams, SpreadRule
@@ -87,7 +88,9 @@ class FrontierKernel:
             ValueError: the rule is one that a frontier cannot follow, or the sources are wrong.
         """
         _check_supported(rule)
-        checked = sources if isinstance(sources, Sources) else Sources.of(sources, graph.n_nodes)
+        checked = sources
+        if not isinstance(checked, Sources):
+            checked = Sources.of(checked, graph.n_nodes, rounds=rule.rounds, is_node=living(graph))
         packed = packed_sources(checked)
         hubs = hubs and graph.has_spilled
         limits = _fitted(limits or Limits(), graph.arrays.capacity)
@@ -106,7 +109,7 @@ class FrontierKernel:
     ) -> Activation:  # fmt: skip
         """The activations of many queries, with a leading axis [B]; arguments as for `spread`."""
         _check_supported(rule)
-        packed = packed_sources(batch_of(sources, [graph.n_nodes]))
+        packed = packed_sources(batch_of(sources, [graph.n_nodes], rule.rounds, [living(graph)]))
         hubs = hubs and graph.has_spilled
         limits = _fitted(limits or Limits(), graph.arrays.capacity)
         n_queries = len(packed)

@@ -85,12 +85,19 @@ def packed_sources(sources: Sources) -> IntArray:
     return packed
 
 
-def batch_of(sources: Sources | Sequence[Any], n_nodes: Sequence[int]) -> Sources:
+def batch_of(
+    sources: Sources | Sequence[Any],
+    n_nodes: Sequence[int],
+    rounds: int,
+    is_node: Sequence[npt.NDArray[np.bool_] | None],
+) -> Sources:
     """Sources of many queries with a leading axis [B].
 
     Args:
         sources: a sequence of what `Sources.of` takes; or `Sources` with a leading axis, taken as checked.
         n_nodes: nodes of the graph of each query, or of the one graph of all.
+        rounds: of the rule.
+        is_node: which numbers are nodes, None for all, of the graph of each query, or of the one graph of all.
 
     Raises:
         TypeError, ValueError: an entry is wrong, with the number of its query.
@@ -108,7 +115,8 @@ def batch_of(sources: Sources | Sequence[Any], n_nodes: Sequence[int]) -> Source
     found = []
     for number, one in enumerate(sources):
         try:
-            found.append(Sources.of(one, n_nodes[number if len(n_nodes) > 1 else 0]))
+            at = number if len(n_nodes) > 1 else 0
+            found.append(Sources.of(one, n_nodes[at], rounds=rounds, is_node=is_node[at]))
         except (TypeError, ValueError) as error:
             raise type(error)(f"query {number}: {error}") from error
     longest = max(len(one.nodes) for one in found)

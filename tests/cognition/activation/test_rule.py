@@ -1,11 +1,13 @@
 """A rule refuses what it cannot mean, and folds its numbers as its formulas say."""
 
 import dataclasses
+import warnings
 
+import jax
 import numpy as np
 import pytest
-from habitus.cognition.activation import named
-from habitus.cognition.activation.rule import MAX_ROUNDS, SpreadRule
+from habitus.cognition.activation import GrowthWarning, named, recall, spread
+from habitus.cognition.activation.rule import MAX_ROUNDS, SATURATION, SpreadRule
 from habitus.cognition.graph.edge_list import EdgeList
 from habitus.cognition.graph.relations import MAX_RELATIONS, RELATIONS
 
@@ -134,3 +136,29 @@ def test_recall_is_as_the_design_says():
     rule = named.recall()
     assert (rule.threshold, rule.cap, rule.sources, rule.conjunctions, rule.rounds) == (0.2, 1.0, "held", True, 3)
     assert rule.below == "gate"
+
+
+def test_rules_of_equal_settings_are_equal():
+    assert recall() == recall()
+    assert hash(recall()) == hash(recall())
+    assert recall() != recall(rounds=4)
+    assert SpreadRule(retention=np.array([0.1, 0.2])) == SpreadRule(retention=np.array([0.1, 0.2]))
+    assert SpreadRule(retention=np.array([0.1, 0.2])) != SpreadRule(retention=np.array([0.1, 0.3]))
+    assert recall() != "recall"
+
+
+@pytest.mark.parametrize("kernel", ["reference", "dense", "ell", "sweep", "frontier"])
+def test_what_grows_without_end_stops_where_numbers_end(kernel):
+    pair = EdgeList(3, [0, 1, 0, 1], [1, 0, 2, 2], [1.0, 1.0, 1.0, -1.0])
+    rule = SpreadRule(retention=1.0, rounds=200, threshold=0.1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GrowthWarning)
+        found = spread(pair, {0: 1.0}, rule, kernel=kernel, top=3)
+    assert found.raw[:2].tolist() == pytest.approx([SATURATION, SATURATION])
+    assert found.nodes.tolist()[:2] == [0, 1]
+    assert np.isfinite(found.change)
+
+
+def test_a_traced_retention_is_pointed_to_the_pure_functions():
+    with pytest.raises(TypeError, match="made outside of compiled code"):
+        jax.jit(lambda r: SpreadRule(retention=r).rounds)(0.5)
