@@ -60,7 +60,7 @@ def recent_base_level(ages: Any, n_uses: Any, lifetime: Any, *, decay: Any = DEC
         [...], natural-log units; -inf where there is no use. The exact base level where `ages` has all uses.
 
     Raises:
-        ValueError: an argument is outside its range, or `lifetime` is below an age.
+        ValueError: an argument is outside its range, `lifetime` is below an age, or there are more ages than uses.
     """
     xp = _namespace(ages, n_uses, lifetime, decay, used)
     ages, used = _ages(xp, ages, used)
@@ -71,6 +71,8 @@ def recent_base_level(ages: Any, n_uses: Any, lifetime: Any, *, decay: Any = DEC
     oldest = xp.max(xp.where(used, ages, 0.0), axis=-1, initial=0.0)
     if xp is np and np.any(oldest > lifetime):
         raise ValueError(f"`lifetime` must be at least the largest age, {np.max(oldest)}, got {np.min(lifetime)}.")
+    if xp is np and np.any(n_uses < n_kept):
+        raise ValueError(f"`n_uses` must be at least the number of `ages`, {np.max(n_kept)}, got {np.min(n_uses)}.")
     before = (lifetime - oldest) / lifetime  # share of the life before the oldest use that is kept, in [0, 1]
     inner = xp.where((before > 0) & (before < 1), before, 0.5)
     ratio = -xp.expm1((1.0 - decay) * xp.log1p(-inner)) / (

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
 from ..graph.memory_graph import MemoryGraph
-from .rule import HasEdges, SpreadRule
+from .rule import HasEdges, SpreadRule, edges_of
 
 Value = TypeVar("Value")
 Graph = EdgeList | HasEdges
@@ -73,20 +73,6 @@ def count_nodes(graph: Graph) -> int:
     """
     found = getattr(graph, "n_nodes", None)
     return found if isinstance(found, int) else edges_of(graph).n_nodes
-
-
-def edges_of(graph: Graph) -> EdgeList:
-    """The graph as an edge list.
-
-    Raises:
-        TypeError: it is no graph.
-    """
-    if isinstance(graph, EdgeList):
-        return graph
-    found = graph.edges() if callable(getattr(graph, "edges", None)) else None
-    if not isinstance(found, EdgeList):
-        raise TypeError(f"`graph` must be an EdgeList or a MemoryGraph, got {type(graph).__name__}.")
-    return found
 
 
 def living(graph: Graph) -> npt.NDArray[np.bool_] | None:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
+from .rule import HasEdges, edges_of
 from .sources import Sources
 
 FloatArray = npt.NDArray[np.float64]
@@ -39,7 +40,11 @@ def actr_strength(fan: Any, maximum: float = 1.6) -> FloatArray:
 
 
 def actr_fan(
-    edges: EdgeList, sources: Sequence[int] | Mapping[int, float], *, maximum: float = 1.6, weight: float = 1.0
+    edges: EdgeList | HasEdges,
+    sources: Sequence[int] | Mapping[int, float],
+    *,
+    maximum: float = 1.6,
+    weight: float = 1.0,
 ) -> FloatArray:
     """Associative activation of every node in ACT-R, sum_j W_j S_ji, to which its base level is added.
 
@@ -56,6 +61,7 @@ def actr_fan(
     Raises:
         TypeError, ValueError: see `Sources.of`; sources that come in later rounds are refused.
     """
+    edges = edges_of(edges)
     given = Sources.of(sources, edges.n_nodes)
     if given.rounds.any():
         raise ValueError(f"`sources` must all be there from the start, got round {given.rounds.max()}.")

@@ -8,8 +8,8 @@ import warnings
 import numpy as np
 
 from ..graph.edge_list import EdgeList
-from .derived import Graph, derived_of, edges_of, rule_key, version_of
-from .rule import GrowthWarning, SpreadRule
+from .derived import Graph, derived_of, rule_key, version_of
+from .rule import GrowthWarning, SpreadRule, edges_of
 
 ROUNDING = 1e-6
 """Relative; a rule that conserves activation has a growth of 1, up to rounding."""

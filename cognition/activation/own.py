@@ -16,7 +16,7 @@ import numpy as np
 
 from ..graph.edge_list import EdgeList
 from .choosing import MOST_ELL, Kernel, check_settings, pull_kernel, size_for
-from .derived import Graph, edges_of, living
+from .derived import Graph, living
 from .exact import stacked
 from .growth import warn_of_growth
 from .prepared import SourcesLike, Spreader
@@ -25,7 +25,7 @@ from .pull.forms import DenseForm, columns_of, dense_form, folded_weights, waits
 from .pull.packing import NO_SOURCES, batch_of, packed_numbers, packed_sources, stepped, unpacked_result
 from .pull.sweep_form import SweepForm, SweepShape, swept_rows
 from .result import Activation
-from .rule import SpreadRule
+from .rule import SpreadRule, edges_of
 from .sources import Sources
 
 CACHE_BYTES = 2**20

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ..graph.edge_list import EdgeList
 from ..graph.memory_graph import MemoryGraph
 from .choosing import Kernel, PullKernel, check_settings, is_local, pull_kernel, size_for
-from .derived import Derived, Graph, count_nodes, derived_of, edges_of, folding_key, living, rule_key, version_of
+from .derived import Derived, Graph, count_nodes, derived_of, folding_key, living, rule_key, version_of
 from .exact import listed_flows, stacked, told
 from .frontier.kernel import FrontierKernel
 from .frontier.query import Limits
@@ -35,7 +35,7 @@ from .pull.packing import (
 from .pull.sweep_form import sweep_form
 from .reference import spread_reference
 from .result import Activation, Dropped
-from .rule import SpreadRule
+from .rule import SpreadRule, edges_of
 from .sources import Sources
 
 SourcesLike = Sources | Mapping[int, float] | Sequence[Any] | npt.NDArray[Any]

@@ -320,7 +320,7 @@ class SpreadRule:
         """
         from .spectrum import spectral_radius  # scipy costs 100 ms, and most rules need no bound
 
-        edges = graph if isinstance(graph, EdgeList) else _edges_of(graph)
+        edges = edges_of(graph)
         kept = (1.0 - self.restart) * (1.0 - self.leak)
         stays = kept * self.retentions(edges)
         through = kept * self.bases(edges)[edges.target] * np.abs(self.weights(edges))
@@ -370,10 +370,17 @@ def capped(raw: Array, code: RuleCode, params: RuleParams) -> tuple[Array, Array
     return raw, raw
 
 
-def _edges_of(graph: Any) -> EdgeList:
+def edges_of(graph: Any) -> EdgeList:
+    """The edges of an `EdgeList` or of what has `edges()`.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if isinstance(graph, EdgeList):
+        return graph
     found = graph.edges() if callable(getattr(graph, "edges", None)) else None
     if not isinstance(found, EdgeList):
-        raise TypeError(f"`graph` must be an EdgeList or have edges() that makes one, got {type(graph).__name__}.")
+        raise TypeError(f"`graph` must be an EdgeList or a MemoryGraph, got {type(graph).__name__}.")
     return found
 
 

@@ -17,8 +17,9 @@ import jax
 import numpy as np
 import numpy.typing as npt
 
-from ..graph.edge_list import EdgeList
+from ..graph.edge_list import MAX_NODES, EdgeList
 from ..graph.memory_graph import MemoryGraph
+from .derived import living
 from .named import recall
 from .prepared import Spreader
 from .result import Activation, Dropped
@@ -187,7 +188,7 @@ class Sample:
     def _sources(self, sources: AnySources | None) -> Sources:
         if sources is None:
             return self.sources
-        return Sources.of(sources, int(self.nodes[-1]) + 1)
+        return Sources.of(sources, MAX_NODES, rounds=self.rule.rounds)
 
     def _within(self, sources: AnySources | None) -> Sources:
         """Sources by number of member."""
@@ -237,6 +238,10 @@ def sample(
     Raises:
         TypeError, ValueError: a value outside its range, by name.
     """
+    if not isinstance(graph, MemoryGraph):
+        raise TypeError(
+            f"`graph` must be a MemoryGraph, got {type(graph).__name__}; `MemoryGraph.from_edges` makes one."
+        )
     rule = recall() if rule is None else rule
     _check_range("size", size, 1, MAX_SIZE)
     _check_range("hops", hops, 0, MAX_HOPS)
@@ -244,7 +249,7 @@ def sample(
     if rule.normalisation == "symmetric" or rule.dangling:
         which = "`rule.dangling` must be False" if rule.dangling else '`rule.normalisation` must not be "symmetric"'
         raise ValueError(f"{which} for a sample, which does not see the whole graph; spread on the graph itself.")
-    given = Sources.of(sources, graph.n_nodes)
+    given = Sources.of(sources, graph.n_nodes, rounds=rule.rounds, is_node=living(graph))
     nodes, inverse = np.unique(given.nodes, return_inverse=True)
     if len(nodes) > size:
         raise ValueError(f"`size` must be at least {len(nodes)}, the number of sources, got {size}.")

@@ -5,6 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus.cognition.activation import base_level as levels
+from habitus.cognition.activation import fan
+from habitus.cognition.graph import EdgeList, MemoryGraph
 
 # two memories of a gesture model after weeks of simulated time, from the trace of Lisp ACT-R (`:ol 15`), published as
 # a test of jACT-R (amharrison/jactr, DefaultBaseLevelLearningTest): clock, creation, uses in all, the latest 15, B
@@ -152,3 +154,15 @@ def test_compiled_and_in_batches_as_one_by_one():
 def test_a_wrong_argument_is_named(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_more_recent_ages_than_uses_are_refused():
+    with pytest.raises(ValueError, match="`n_uses` must be at least the number of `ages`, 3, got 2"):
+        levels.recent_base_level([1.0, 10.0, 100.0], 2, 100.0)
+
+
+def test_the_fan_of_a_memory_graph_is_that_of_its_edges():
+    edges = EdgeList(3, [0, 0], [1, 2], [1.0, 1.0])
+    assert fan.actr_fan(MemoryGraph.from_edges(edges), [0]).tolist() == fan.actr_fan(edges, [0]).tolist()
+    with pytest.raises(TypeError, match="`graph` must be an EdgeList or a MemoryGraph, got int"):
+        fan.actr_fan(3, [0])

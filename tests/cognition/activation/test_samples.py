@@ -270,3 +270,12 @@ def test_what_cannot_be_sampled_is_refused_by_name(options, message):
         samples.sample(graph, [3])
     with pytest.raises(ValueError, match="`least` must be at least 0, got -1"):
         samples.sample(graph, [0]).pull(graph, least=-1)
+
+
+def test_a_sample_is_cut_out_of_a_memory_graph_and_knows_its_members():
+    edges = EdgeList(9, [0, 1], [1, 2], [1.0, 1.0])
+    with pytest.raises(TypeError, match=r"`graph` must be a MemoryGraph, got EdgeList; `MemoryGraph\.from_edges`"):
+        samples.sample(edges, [0])
+    taken = samples.sample(MemoryGraph.from_edges(edges), [0], size=2)
+    with pytest.raises(ValueError, match="`sources` must be members of the sample, got node 8"):
+        taken.spread({8: 1.0})
