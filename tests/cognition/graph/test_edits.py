@@ -4,7 +4,7 @@ import time
 import jax
 import numpy as np
 import pytest
-from habitus.cognition.graph import EdgeList, MemoryGraph, edits, sweeps
+from habitus.cognition.graph import EdgeList, MemoryGraph, edits, spill, sweeps
 from habitus.cognition.graph.layout import EMPTY, targets_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -208,3 +208,39 @@ def test_an_edge_list_of_a_graph_makes_the_same_graph():
     again = MemoryGraph.from_edges(edges, row=4).edges()
     for name in ("source", "target", "strength", "relation", "base", "need"):
         np.testing.assert_array_equal(getattr(again, name), getattr(edges, name))
+
+
+def test_edits_inside_other_compiled_code_write_what_they_write_alone():
+    rng = np.random.default_rng(2)
+    graph, again = with_nodes(20), with_nodes(20)
+    source, key = rng.integers(0, 20, (2, 4, 16)).astype(I32)
+    strength = rng.uniform(-1, 1, (4, 16)).astype(F32)
+
+    def step(arrays, columns):
+        some = edits.EdgeBatch(*columns, I32(16))
+        arrays, written = edits.write_edges(arrays, some, mode="add")
+        arrays, removed = edits.write_edges(arrays, some._replace(n=I32(2)), mode="delete")
+        return arrays, written.counts + removed.counts
+
+    many = jax.jit(lambda arrays, columns: jax.lax.scan(step, arrays, columns))
+    arrays, counts = many(graph.arrays, (source, key, strength))
+    assert not np.asarray(counts)[:, 2].any()
+    graph.adopt(arrays)
+    for place in range(4):
+        again.add_edges(source[place], key[place], strength[place])
+        again.delete_edges(source[place, :2], key[place, :2])
+    assert columns(graph) == columns(again)
+    assert graph.n_edges == np.asarray(counts)[:, 0].sum() - np.asarray(counts)[:, 1].sum()
+
+
+def test_a_version_of_jax_that_was_not_tried_writes_the_same_with_ordinary_loops(monkeypatch):
+    rng = np.random.default_rng(3)
+    some = rng.integers(0, 20, (2, 100)), rng.uniform(-1, 1, 100)
+    graphs = [with_nodes(20, row=3), with_nodes(20, row=5)]
+    graphs[0].add_edges(*some[0], some[1])
+    monkeypatch.setattr(spill, "TRIED", ())
+    graphs[1].add_edges(*some[0], some[1])
+    arrays = graphs[1].arrays
+    lowered = edits.write_edges.lower(arrays, batch(arrays, 8), mode="add")
+    assert "xla_cpu_small_call" not in lowered.as_text()
+    assert columns(graphs[0]) == columns(graphs[1])

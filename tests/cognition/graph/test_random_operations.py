@@ -107,7 +107,10 @@ def random_operations(n_operations, *, batch, n_start, n_most, check_every, seed
 
 
 def test_random_operations_leave_what_a_dictionary_holds():
-    random_operations(10_000, batch=200, n_start=32, n_most=48, check_every=5, seed=0, pool=64, grow=4)
+    sizes = dict(n_start=40, n_most=48, pool=640)  # which double once each: every size compiles anew
+    graph, _, _ = random_operations(10_000, batch=200, check_every=5, seed=0, grow=4, **sizes)
+    assert graph.arrays.capacity == 80
+    assert graph.arrays.pool.shape[0] == 1_280
 
 
 @pytest.mark.slow
