@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+import jax
 import numpy as np
 import numpy.typing as npt
 
-from .layout import TARGET_BITS
+from .labels import Labels
+from .layout import TARGET_BITS, GraphArrays
+from .relations import MAX_RELATIONS, OTHERS
 
 Column = npt.NDArray[Any]
 
@@ -48,17 +52,21 @@ def column(name: str, values: Any, size: int, dtype: Any, low: float, high: floa
     return given.astype(dtype)
 
 
-def nodes(name: str, values: Any, is_node: npt.NDArray[np.bool_]) -> Column:
-    """[E] i32 of numbers of nodes.
+def nodes(name: str, values: Any, is_node: npt.NDArray[np.bool_], labels: Labels | None) -> Column:
+    """[E] i32 of numbers of nodes, given as numbers or labels.
 
     Raises:
-        TypeError: not whole numbers.
-        ValueError: a number without a node, by its row.
+        TypeError: neither whole numbers nor labels.
+        ValueError: a number or label without a node, by its row.
     """
     given = np.atleast_1d(np.asarray(values))
     if given.ndim != 1:
         raise ValueError(f"`{name}` must be a node or a sequence of nodes, got shape {given.shape}.")
-    if given.size and given.dtype.kind not in "iu":
+    if not given.size:
+        return np.zeros(0, np.int32)
+    if given.dtype.kind in "OUT":
+        given = _numbered(name, [values] if isinstance(values, str) else list(values), labels)
+    if given.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be whole numbers of nodes, got {given.dtype}.")
     if given.dtype == np.int32 and given.size and given.view(np.uint32).max() < len(is_node):  # none is below 0
         known = is_node[given]
@@ -73,6 +81,62 @@ def nodes(name: str, values: Any, is_node: npt.NDArray[np.bool_]) -> Column:
             "(see `add_nodes`)."
         )
     return given.astype(np.int32)
+
+
+def _numbered(name: str, values: list[Any], labels: Labels | None) -> Column:
+    """[E] i64 of numbers, some of which are given as labels."""
+    numbers: list[int] = []
+    for row, value in enumerate(values):
+        if isinstance(value, str):
+            if labels is None:
+                raise ValueError(
+                    f"`{name}` must be numbers of nodes, got {value!r} in row {row}; this graph has no labels."
+                )
+            numbers.append(labels.number(str(value), f" (`{name}` in row {row})"))
+        elif isinstance(value, int | np.integer) and not isinstance(value, bool):
+            numbers.append(min(max(int(value), -1), 2**31))  # what is beyond is no node either
+        else:
+            raise TypeError(f"`{name}` must be numbers or labels of nodes, got {value!r} in row {row}.")
+    return np.array(numbers, np.int64)
+
+
+def factors(factor: float | Mapping[str, float], relations: tuple[str, ...]) -> Any:
+    """What strengths are multiplied by: f32, or [MAX_RELATIONS] f32 by number of the relation.
+
+    Raises:
+        TypeError, ValueError: a factor is not in [0, 1], or of no relation of the graph.
+    """
+    if not isinstance(factor, Mapping):
+        return column("factor", factor, 1, np.float32, 0, 1)[0]
+    given = {name: column(f"factor[{name!r}]", value, 1, np.float32, 0, 1)[0] for name, value in factor.items()}
+    found = np.full(MAX_RELATIONS, given.get(OTHERS, 1), np.float32)
+    for name, value in given.items():
+        if name != OTHERS or OTHERS in relations:
+            found[relation_numbers(name, 1, relations)[0]] = value
+    return found
+
+
+def arrays_like(arrays: GraphArrays, expected: GraphArrays, n_nodes: int) -> None:
+    """Refuse arrays that are not those of a graph of these sizes.
+
+    Raises:
+        TypeError: no `GraphArrays` of JAX arrays.
+        ValueError: used up, or of other dtypes, sizes or nodes.
+    """
+    if not isinstance(arrays, GraphArrays):
+        raise TypeError(f"`arrays` must be GraphArrays, got {type(arrays).__name__}.")
+    for name, given, held in zip(GraphArrays._fields, arrays, expected, strict=True):
+        if not isinstance(given, jax.Array):
+            raise TypeError(f"`arrays.{name}` must be a JAX array, got {type(given).__name__}.")
+        if (given.dtype, given.shape) != (held.dtype, held.shape):
+            raise ValueError(
+                f"`arrays` must have the shapes of this graph's: `{name}` is {held.dtype}{list(held.shape)}, "
+                f"got {given.dtype}{list(given.shape)}."
+            )
+        if given.is_deleted():
+            raise ValueError(f"`arrays.{name}` was used up by an edit; give the arrays that came out of it.")
+    if int(arrays.n_nodes) != n_nodes:
+        raise ValueError(f"`arrays` must have the nodes of this graph, {n_nodes}, got {int(arrays.n_nodes)}.")
 
 
 def relation_numbers(values: Any, size: int, relations: tuple[str, ...]) -> Column:
@@ -99,6 +163,7 @@ def relation_numbers(values: Any, size: int, relations: tuple[str, ...]) -> Colu
 
 def edge_columns(
     is_node: npt.NDArray[np.bool_],
+    labels: Labels | None,
     relations: tuple[str, ...],
     source: Any,
     target: Any,
@@ -110,7 +175,7 @@ def edge_columns(
     Raises:
         TypeError, ValueError: a column is wrong, by its name and row.
     """
-    sources, targets = nodes("source", source, is_node), nodes("target", target, is_node)
+    sources, targets = nodes("source", source, is_node, labels), nodes("target", target, is_node, labels)
     size = max(len(sources), len(targets), np.size(strength), np.size(relation))
     if 0 in (len(sources), len(targets)):
         size = 0

@@ -14,6 +14,9 @@ from .relations import MAX_RELATIONS, RELATIONS, checked_relations
 MAX_NODES = 2**27 - 1
 """A packed edge has 27 bits for its target, and one number is kept for "none"."""
 
+SMALLEST = 2.0**-126
+"""|strength| below which an edge counts as 0: f32 has no normal number there, and processors round it differently."""
+
 IntArray = npt.NDArray[np.int32]
 FloatArray = npt.NDArray[np.float64]
 
@@ -25,7 +28,7 @@ class EdgeList:
     Attributes:
         n_nodes: N; nodes are the numbers 0 to N - 1.
         source, target: [E] i32, node numbers.
-        strength: [E] f64 in [-1, 1], not 0; negative strengths inhibit.
+        strength: [E] f64 in [-1, 1], at least SMALLEST in size; negative strengths inhibit.
         relation: [E] u8, numbers into `relations`.
         base: [N] f64 in [0, 1], base level C of each node: the share of what arrives that it takes up. 1 by default.
         need: [N] i32 >= 0, how many of its exciting in-edges must transmit before a conjunction takes up anything;
@@ -69,9 +72,13 @@ class EdgeList:
         self._column("relation", relation, n_edges, np.uint8, 0, min(len(self.relations), MAX_RELATIONS) - 1)
         self._column("base", base, self.n_nodes, np.float64, 0, 1)
         self._column("need", need, self.n_nodes, np.int32, 0, 2**31 - 1)
-        if np.count_nonzero(self.strength) < n_edges:
-            zero = int(np.argmax(self.strength == 0))
-            raise ValueError(f"`strength` must not be 0 (an edge that carries nothing is none), got 0 in row {zero}.")
+        is_nothing = np.abs(self.strength) < SMALLEST
+        if is_nothing.any():
+            row = int(np.argmax(is_nothing))
+            raise ValueError(
+                "`strength` must not be 0 (an edge that carries nothing is none, and in f32 that is one below 2^-126), "
+                f"got {self.strength[row]:g} in row {row}."
+            )
         self._refuse_twins()
 
     @classmethod

@@ -17,13 +17,11 @@ import jax
 import jax.numpy as jnp
 
 from . import spill
+from .edge_list import SMALLEST
 from .layout import EMPTY, NOWHERE, GraphArrays, keys_of, packed_rows, strengths_of
 
 Array = jax.Array
 Mode = Literal["add", "set", "delete"]
-
-SMALLEST = 2.0**-126
-"""|strength| below which an edge counts as 0: f32 has no normal number there, and processors round it differently."""
 
 # marks of a degree while a batch is written
 _REFUSED = 1 << 30

@@ -17,8 +17,12 @@ class Labels:
         self._name = {number: name for number, name in enumerate(names) if name is not None}
         self._number = {name: number for number, name in self._name.items()}
 
-    def number(self, label: str) -> int:
+    def number(self, label: str, where: str = "") -> int:
         """Number of the node with a label.
+
+        Args:
+            label: of the node.
+            where: what an error says of the place in which the label stands.
 
         Raises:
             ValueError: there is none; near ones are named.
@@ -26,7 +30,7 @@ class Labels:
         if label not in self._number:
             near = difflib.get_close_matches(label, list(self._number)[:10_000], 3)
             hint = f"near ones are {near}" if near else "see `labels`"
-            raise ValueError(f"no node has the label {label!r}; {hint}.")
+            raise ValueError(f"no node has the label {label!r}{where}; {hint}.")
         return self._number[label]
 
     def label(self, number: int) -> str | None:

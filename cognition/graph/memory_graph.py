@@ -18,14 +18,17 @@ from . import checks, convert, edits, growth, packing, saving, sweeps
 from .edge_list import MAX_NODES, EdgeList
 from .labels import Labels
 from .layout import DEFAULT_ROW, GraphArrays
-from .relations import MAX_RELATIONS, RELATIONS, checked_relations
+from .relations import RELATIONS, checked_relations
+
+Mask = npt.NDArray[np.bool_]
+Sizes = tuple[int | None, int, int | None]  # capacity, row, pool
 
 
 class MemoryGraph:
     """A directed graph with typed edges of strengths in [-1, 1], changed in place and never too small.
 
     Nodes are numbers from 0; a deleted node's number is given to a later one, the smallest first. An edge is known by
-    its source, target and relation. Strengths are f32. Nodes may have labels, by which `node` finds them.
+    its source, target and relation. Strengths are f32. Wherever nodes are given, their labels, if any, do as well.
 
     Edits use up the arrays that they change: arrays taken from `arrays` earlier are deleted, and JAX says so when they
     are used. Take `arrays` anew after each edit, or work on a `copy()`.
@@ -55,7 +58,7 @@ class MemoryGraph:
             raise TypeError(f"`labels` must be True or False, got {labels!r}; give names in `add_nodes`.")
         nothing = np.zeros(0, np.int32)
         edges = EdgeList(0, nothing, nothing, np.zeros(0), relations=checked_relations(relations))
-        self._hold(edges, capacity, row, pool, Labels() if labels else None)
+        self._hold(edges, (capacity, row, pool), Labels() if labels else None)
 
     @classmethod
     def from_edges(
@@ -69,30 +72,33 @@ class MemoryGraph:
         columns: Mapping[str, str] | None = None,
         duplicates: convert.Duplicates = "error",
         scale: float | None = None,
+        labels: bool = False,
     ) -> Self:
         """The graph of a table of edges.
 
         Args:
-            edges: an `EdgeList`; columns (source, target[, strength[, relation]]); a pandas DataFrame; or the path of a
-                CSV or Parquet file. Nodes are numbers, or labels, which are numbered in the order of their appearance,
-                row by row. Strength is 1, relation the first, where there is no such column.
+            edges: an `EdgeList`; a tuple of columns (source, target[, strength[, relation]]), or a list of such rows;
+                a pandas DataFrame; or the path of a CSV or Parquet file. Nodes are numbers, or labels, which are
+                numbered as they appear, row by row. Strength is the column "strength", else "weight", else 1, and not
+                below 2^-126, which counts as 0; relation is the first where there is no such column.
             capacity: nodes for which room is made; None = as many as there are.
             row: see the class.
             pool: see the class; None = as many as are needed.
             relations: names of the relations; None = `RELATIONS`, or those of the edge list.
             columns: names of the columns of a table, where they are not "source", "target", "strength", "relation".
             duplicates: what becomes of rows of one edge: "error" refuses them, "add" adds their strengths up, within
-                [-1, 1], "last" keeps the last.
+                [-1, 1], and drops what is only rounding; "last" keeps the last.
             scale: what strengths of a table are divided by, such as their largest; None = 1.
+            labels: whether numbers are labels too, so that nodes 10, 20 and 30 are three and not 31.
 
         Raises:
             TypeError, ValueError: an argument or a row is wrong, with the numbers of the first wrong rows.
             FileNotFoundError: no such file.
             ImportError: a Parquet file, and pyarrow is not installed.
         """
-        table, labels = convert.edge_list(edges, relations, columns, duplicates, scale)
+        table, names = convert.edge_list(edges, relations, columns, duplicates, scale, labels)
         graph = cls.__new__(cls)
-        graph._hold(table, table.n_nodes if capacity is None else capacity, row, pool, labels)
+        graph._hold(table, (capacity, row, pool), names)
         return graph
 
     @classmethod
@@ -105,19 +111,22 @@ class MemoryGraph:
         pool: int | None = None,
         relations: Sequence[str] | None = None,
         scale: float | None = None,
+        labels: bool | None = None,
     ) -> Self:
         """The graph of a networkx graph; see `from_edges` for sizes and `scale`.
 
-        Edges may have the attributes `strength` (else `weight`, else 1) and `relation` (else the key of the edge where
-        that names one, else the first relation), nodes `base` and `need`. Edges without direction go both ways. Nodes
-        that are not the numbers 0, 1, ... become labels.
+        Edges may have the attributes `strength` (else `weight`, else 1) and `relation` (else the key of the edge,
+        unless networkx gave it, else the first relation), nodes `base` and `need`. Undirected edges go both ways.
+        Whole numbers that are nodes stay the numbers of these nodes, others get labels and the numbers that are left.
+        Numbers beyond those of so many nodes are refused, unless labels=True makes labels of all, or labels=False keeps
+        them and counts the numbers between as deleted nodes: so a graph of `to_networkx` comes back.
 
         Raises:
             TypeError, ValueError: an attribute is wrong, with the edge or node.
         """
         made = cls.__new__(cls)
-        table, labels = convert.from_networkx(graph, relations, scale)
-        made._hold(table, table.n_nodes if capacity is None else capacity, row, pool, labels)
+        table, names, is_node = convert.from_networkx(graph, relations, scale, labels)
+        made._hold(table, (capacity, row, pool), names, is_node)
         return made
 
     def to_networkx(self) -> convert.MultiNetworkX:
@@ -140,11 +149,9 @@ class MemoryGraph:
             DamagedFileError, NewerFileError, MismatchError: see `cognition.errors`.
         """
         saved = saving.read(path)
-        graph, n_nodes = cls.__new__(cls), saved.edges.n_nodes
-        capacity, row = (n_nodes if capacity is None else capacity), (saved.row if row is None else row)
-        graph._hold(saved.edges, capacity, row, pool, saved.labels)
-        graph._is_node[: saved.edges.n_nodes] = saved.is_node
-        graph._free = np.flatnonzero(~saved.is_node).tolist()
+        graph = cls.__new__(cls)
+        sizes = (capacity, saved.row if row is None else row, pool)
+        graph._hold(saved.edges, sizes, saved.labels, saved.is_node)
         return graph
 
     def save(self, path: str | os.PathLike[str]) -> Path:
@@ -171,7 +178,9 @@ class MemoryGraph:
             f"row {self._arrays.width}, pool {self._arrays.pool.shape[0]}, version {self._version})"
         )
 
-    def _hold(self, edges: EdgeList, capacity: int, row: int, pool: int | None, labels: Labels | None) -> None:
+    def _hold(self, edges: EdgeList, sizes: Sizes, labels: Labels | None, lives: Mask | None = None) -> None:
+        capacity, row, pool = sizes
+        capacity = edges.n_nodes if capacity is None else capacity
         checks.whole("capacity", capacity, 0, MAX_NODES)
         checks.whole("row", row, 1, 1024)
         degree = edges.out_degree()
@@ -189,8 +198,8 @@ class MemoryGraph:
         self._version = 0
         self._edges: EdgeList | None = None
         self._is_node = np.zeros(capacity, bool)
-        self._is_node[: edges.n_nodes] = True
-        self._free: list[int] = []  # a heap
+        self._is_node[: edges.n_nodes] = True if lives is None else lives
+        self._free: list[int] = [] if lives is None else np.flatnonzero(~lives).tolist()  # a heap
 
     @property
     def arrays(self) -> GraphArrays:
@@ -203,12 +212,9 @@ class MemoryGraph:
         Its nodes must be those of this graph; edges may differ.
 
         Raises:
-            ValueError: the arrays are of other sizes.
+            TypeError, ValueError: they are of other types, sizes or nodes; the graph keeps what it had.
         """
-        shapes = [leaf.shape for leaf in jax.tree.leaves(arrays)]
-        expected = [leaf.shape for leaf in jax.tree.leaves(self._arrays)]
-        if shapes != expected:
-            raise ValueError(f"`arrays` must have the shapes of this graph's, {expected}, got {shapes}.")
+        checks.arrays_like(arrays, self._arrays, self._n_nodes)
         self._arrays, self._n_edges, self._n_spilled = arrays, -1, None
         self._changed()
 
@@ -247,7 +253,7 @@ class MemoryGraph:
         return self._n_spilled > 0
 
     @property
-    def is_node(self) -> npt.NDArray[np.bool_]:
+    def is_node(self) -> Mask:
         """[n_nodes] whether a number is that of a living node; a copy."""
         return self._is_node[: self._n_nodes].copy()
 
@@ -287,7 +293,7 @@ class MemoryGraph:
                 raise ValueError(f"`node` must be a number, got {node!r}; this graph has no labels.")
             return self._labels.number(node)
         checks.whole("node", node, 0, MAX_NODES)
-        return int(checks.nodes("node", node, self._is_node)[0])
+        return int(checks.nodes("node", node, self._is_node, None)[0])
 
     def add_nodes(
         self, n: int = 1, base: Any = 1.0, need: Any = 0, labels: Sequence[str] | None = None
@@ -328,7 +334,7 @@ class MemoryGraph:
 
     def delete_nodes(self, nodes: Any) -> int:
         """Remove nodes with all their edges; returns how many edges went. Their numbers are free for new nodes."""
-        gone = np.unique(checks.nodes("nodes", nodes, self._is_node))
+        gone = np.unique(checks.nodes("nodes", nodes, self._is_node, self._labels))
         before = self.n_edges
         if not len(gone):
             return 0
@@ -344,17 +350,11 @@ class MemoryGraph:
         """Multiply all strengths, and remove edges whose |strength| falls below `floor`; returns how many.
 
         Args:
-            factor: in [0, 1]; or by name of the relation, 1 for the others.
+            factor: in [0, 1]; or by name of the relation, "default" for all others, 1 without it.
             floor: in [0, 1].
         """
         checks.column("floor", floor, 1, np.float32, 0, 1)
-        if isinstance(factor, Mapping):
-            factors = np.ones(MAX_RELATIONS, np.float32)
-            for name, value in factor.items():
-                number = checks.relation_numbers(name, 1, self._relations)[0]
-                factors[number] = checks.column(f"factor[{name!r}]", value, 1, np.float32, 0, 1)[0]
-        else:
-            factors = checks.column("factor", factor, 1, np.float32, 0, 1)[0]
+        factors = checks.factors(factor, self._relations)
         before = self.n_edges
         self._arrays, counts = sweeps.decay(self._arrays, factors, np.float32(floor))
         self._n_edges, self._n_spilled = np.asarray(counts).tolist()
@@ -365,7 +365,7 @@ class MemoryGraph:
         """Add edges, or strengthen those that stand: W = clip(W + strength, -1, 1). An edge that becomes 0 is removed.
 
         Args:
-            source: nodes, one for all or one per edge.
+            source: nodes by number or label, one for all or one per edge.
             target: nodes, likewise.
             strength: in [-1, 1], likewise.
             relation: names or numbers, likewise.
@@ -386,7 +386,7 @@ class MemoryGraph:
         return before - self.n_edges
 
     def _write(self, mode: edits.Mode, source: Any, target: Any, strength: Any, relation: Any) -> None:
-        columns = checks.edge_columns(self._is_node, self._relations, source, target, strength, relation)
+        columns = checks.edge_columns(self._is_node, self._labels, self._relations, source, target, strength, relation)
         if not len(columns[0]):
             return
         before = self.n_edges, self.has_spilled

@@ -17,6 +17,9 @@ RELATIONS = (
 )
 """Names of the relations of a graph that names none; an edge holds the number of its relation."""
 
+OTHERS = "default"
+"""Key of numbers by relation for those that are not named, as in `SpreadRule.decay`."""
+
 MAX_RELATIONS = 16
 """A packed edge has four bits for its relation."""
 

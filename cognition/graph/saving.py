@@ -105,6 +105,9 @@ def _saved(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Saved
     for name, dtype in COLUMNS.items():
         if arrays[name].dtype != dtype:
             raise TypeError(f"`{name}` must be {np.dtype(dtype)}, got {arrays[name].dtype}.")
+    known = {*COLUMNS, TEXT, ENDS} if header["has_labels"] else set(COLUMNS)
+    if set(arrays) != known:
+        raise ValueError(f"it must hold {sorted(known)}, got {sorted(arrays)}.")
     columns = {name: arrays[name] for name in COLUMNS if name != "is_node"}
     edges = EdgeList(header["n_nodes"], **columns, relations=tuple(header["relations"]))
     is_node = arrays["is_node"]

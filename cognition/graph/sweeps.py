@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from . import spill
-from .edits import SMALLEST
+from .edge_list import SMALLEST
 from .layout import EMPTY, NOWHERE, GraphArrays, keys_of, packed_rows, relations_of, strengths_of, targets_of
 
 Array = jax.Array

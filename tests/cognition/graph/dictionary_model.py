@@ -2,7 +2,7 @@
 
 import numpy as np
 from habitus.cognition.graph import EdgeList
-from habitus.cognition.graph.edits import SMALLEST
+from habitus.cognition.graph.edge_list import SMALLEST
 
 F32 = np.float32
 

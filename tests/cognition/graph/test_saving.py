@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -74,6 +76,34 @@ def test_a_newer_file_and_one_of_something_else_are_refused(tmp_path):
         MemoryGraph.load(rewritten(path, format=2))
     with pytest.raises(MismatchError, match="holds no memory graph but 'learner'"):
         MemoryGraph.load(rewritten(path, kind="learner"))
+
+
+def test_a_file_with_a_member_too_few_or_too_many_is_damaged(tmp_path):
+    path = labelled().save(tmp_path / "graph.npz")
+    header, arrays = persistence.read(path)
+    for name in arrays:
+        persistence.write(path, header, {key: array for key, array in arrays.items() if key != name})
+        with pytest.raises(DamagedFileError, match=f"is damaged.*{name}"):
+            MemoryGraph.load(path)
+    persistence.write(path, header, {**arrays, "weight": np.zeros(4)})
+    with pytest.raises(DamagedFileError, match=r"is damaged: it must hold \['base', .* got .*'weight'\]"):
+        MemoryGraph.load(path)
+
+
+SAVE = """
+import sys
+from habitus.cognition.graph import MemoryGraph
+columns = (["ä", "b", "ä"], ["b", "c", "c"], [0.1, -0.2, 0.3], ["causes", "scene", "supports"])
+MemoryGraph.from_edges(columns, row=2).save(sys.argv[1])
+"""
+
+
+def test_a_new_process_writes_the_same_bytes(tmp_path, monkeypatch):
+    mine, other = tmp_path / "mine.npz", tmp_path / "other.npz"
+    subprocess.run([sys.executable, "-c", SAVE, str(other)], check=True)
+    monkeypatch.setattr(sys, "argv", ["", str(mine)])
+    exec(SAVE, {})
+    assert mine.read_bytes() == other.read_bytes()
 
 
 @pytest.mark.parametrize(
