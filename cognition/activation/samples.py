@@ -7,6 +7,7 @@ would flow to can be pulled in later, in the place of members that stay idle.
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import functools
 import weakref
@@ -101,6 +102,7 @@ class Sample:
         Returns:
             A new sample; the same one where nothing is to be pulled in.
         """
+        self.rule.check_size(graph.n_nodes)
         kept = self._sources(sources)
         active = self.spread(kept, everything=True).everything
         is_source = np.isin(self.nodes, np.concatenate([kept.nodes, self.sources.nodes]))
@@ -173,7 +175,10 @@ class Sample:
         through = self.edges.strength * self.share / self._largest_share
         # an edge that lets nothing through still tells a conjunction that its source transmits
         through = np.where(through == 0, np.copysign(NOTHING, self.edges.strength), through)
-        return dataclasses.replace(self.edges, strength=through)
+        through.flags.writeable = False
+        folded = copy.copy(self.edges)  # an edge list of a graph has no edges as weak as these
+        object.__setattr__(folded, "strength", through)
+        return folded
 
     @functools.cached_property
     def _folded_rule(self) -> SpreadRule:
@@ -249,6 +254,7 @@ def sample(
     if rule.normalisation == "symmetric" or rule.dangling:
         which = "`rule.dangling` must be False" if rule.dangling else '`rule.normalisation` must not be "symmetric"'
         raise ValueError(f"{which} for a sample, which does not see the whole graph; spread on the graph itself.")
+    rule.check_size(graph.n_nodes)
     given = Sources.of(sources, graph.n_nodes, rounds=rule.rounds, is_node=living(graph))
     nodes, inverse = np.unique(given.nodes, return_inverse=True)
     if len(nodes) > size:
