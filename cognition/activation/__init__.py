@@ -10,6 +10,7 @@ from .own import EachSpreader
 from .prepared import Spreader
 from .pull.dense import dense_spread
 from .pull.ell import ell_spread
+from .pull.forms import DenseForm, EllForm, dense_form, ell_form
 from .reference import Course, spread_reference
 from .result import NOBODY, Activation, Dropped, Flows
 from .rule import GrowthWarning, SpreadRule
@@ -21,8 +22,10 @@ __all__ = [
     "NOBODY",
     "Activation",
     "Course",
+    "DenseForm",
     "Dropped",
     "EachSpreader",
+    "EllForm",
     "Flows",
     "FrontierKernel",
     "GrowthWarning",
@@ -35,7 +38,9 @@ __all__ = [
     "actr_base_level",
     "actr_fan",
     "actr_strength",
+    "dense_form",
     "dense_spread",
+    "ell_form",
     "ell_spread",
     "empty_trace",
     "frontier_many",

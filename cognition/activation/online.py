@@ -40,7 +40,7 @@ class Trace(NamedTuple):
         node: [F] i32, rows of the nodes that transmitted; N for none.
         pool_row: [Q] i32, rows of the pool; 0 for none.
         owner: [R] i32, which of the F nodes a row belongs to.
-        key: [R, K] i32, packed keys; edges that have changed theirs since are left alone.
+        key: [R, K] i32, packed keys; see `strengthen` about graphs that have changed since.
         eligibility: [R, K] f32 >= 0, e.
     """
 
@@ -193,6 +193,11 @@ def _eligibility(
 
 def strengthen(arrays: GraphArrays, trace: Trace, reward: Array, rate: Array) -> GraphArrays:
     """Change the edges of a trace by rate * reward * eligibility, within [-1, 1].
+
+    The graph may have changed since the decision: a place that meanwhile holds an edge to another node or of another
+    relation, or none, is left alone. That is all that is compared. An edge that was deleted and made again, or one
+    between node numbers that were deleted and given out again, is credited for what its predecessor did, if it stands
+    in the same place. Whoever deletes nodes between decision and reward learns first, or goes on with `empty_trace`.
 
     Args:
         arrays: the graph; donate it.

@@ -16,7 +16,7 @@ from ..graph.memory_graph import MemoryGraph
 from .choosing import Kernel, PullKernel, check_settings, is_local, pull_kernel, size_for
 from .derived import Derived, Graph, count_nodes, derived_of, folding_key, living, rule_key, version_of
 from .exact import listed_flows, stacked, told
-from .frontier.kernel import FrontierKernel
+from .frontier.kernel import FrontierKernel, check_limits, check_query
 from .frontier.query import Limits
 from .growth import warn_of_growth
 from .pull.compiled import ROWS, Plan, compiled, compiled_shared
@@ -95,6 +95,7 @@ class Spreader:
         limits: Limits | None = None,
     ) -> None:
         check_settings(rule, top, kernel, evidence)
+        check_limits(limits)
         self._rule, self._top, self._evidence, self._everything = rule, top, evidence, everything
         self.n_nodes = count_nodes(graph)
         self._is_node = living(graph)
@@ -246,6 +247,7 @@ class FrontierRuns:
             edges = edges_of(graph)
             graph = derived_of(graph).get(version_of(graph), "memory", lambda: MemoryGraph.from_edges(edges))
         rule.decays(graph.relations)  # refuses what the graph does not have
+        check_query(rule, graph.n_nodes, None)
         self._graph, self._rule, self._or_sweep = graph, rule, or_sweep
         self._options: dict[str, Any] = {"top": top, "evidence": evidence}
         self._limits = limits

@@ -267,11 +267,14 @@ class SpreadRule:
         Raises:
             ValueError: `retention` has another number of nodes.
         """
-        values = np.asarray(self.retention, np.float64)
-        if values.ndim and values.shape != (edges.n_nodes,):
-            raise ValueError(f"`retention` must be a number or one per node, {edges.n_nodes}, got {values.shape[0]}.")
-        values = np.broadcast_to(values, (edges.n_nodes,))
+        self.check_size(edges.n_nodes)
+        values = np.broadcast_to(np.asarray(self.retention, np.float64), (edges.n_nodes,))
         return np.where(edges.out_degree() == 0, 1.0, values) if self.spends else values
+
+    def check_size(self, n_nodes: int) -> None:
+        """Refuse a `retention` per node of another number of nodes by a ValueError."""
+        if isinstance(self.retention, np.ndarray) and len(self.retention) != n_nodes:
+            raise ValueError(f"`retention` must be a number or one per node, {n_nodes}, got {len(self.retention)}.")
 
     def weights(self, edges: EdgeList) -> npt.NDArray[np.float64]:
         """[E] f64: m, what each edge lets through, base level of the target apart."""

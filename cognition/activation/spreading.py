@@ -8,6 +8,7 @@ from typing import Any
 
 from .choosing import Kernel
 from .derived import Graph, derived_of, rule_key, version_of
+from .frontier.kernel import check_limits
 from .frontier.query import Limits
 from .named import recall
 from .own import EachSpreader
@@ -132,6 +133,7 @@ def _spreader(
     limits: Limits | None,
 ) -> Spreader:
     rule = _default() if rule is None else rule
+    check_limits(limits)  # before it is looked up by them
     options: dict[str, Any] = {
         "top": top,
         "kernel": kernel,

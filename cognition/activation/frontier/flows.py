@@ -61,6 +61,10 @@ def flows_of(
     """
     record = course.record
     assert record is not None  # whoever asks has it recorded
+    if not code.rounds:
+        nobody = jnp.full(n_flows, NOBODY, jnp.int32)
+        nothing = jnp.zeros((n_flows, 1), jnp.float32)
+        return Flows(nobody, nobody, nobody, nothing[:, 0], nothing[:, :0]), jnp.int32(0)
     carried = carried_by(arrays, course, size, code, params)
     everything = _Chosen(
         jnp.repeat(carried.source, arrays.width),
@@ -83,9 +87,7 @@ def flows_of(
     n_listed = min(n_flows, total.shape[0])
     strength, which = jax.lax.top_k(jnp.abs(total), n_listed)
     chosen = _Chosen(*(part.at[which].get(mode=IN_BOUNDS) for part in everything))
-    by_round = [jnp.zeros((n_listed, 0), jnp.float32)]
-    if code.rounds:
-        by_round.append(jax.lax.map(lambda number: amount(number, chosen), jnp.arange(code.rounds, dtype=jnp.int32)).T)
+    by_round = jax.lax.map(lambda number: amount(number, chosen), jnp.arange(code.rounds, dtype=jnp.int32)).T
     is_there = strength > 0
     missing = (0, n_flows - n_listed)
 
@@ -97,7 +99,7 @@ def flows_of(
         target=listed(course.here.node.at[chosen.target].get(mode=IN_BOUNDS)),
         relation=listed(relations_of(chosen.key)),
         amount=jnp.pad(jnp.where(is_there, total.at[which].get(mode=IN_BOUNDS), 0.0), missing),
-        by_round=jnp.pad(jnp.concatenate(by_round, axis=1), (missing, (0, 0))),
+        by_round=jnp.pad(by_round, (missing, (0, 0))),
     )
     n_all = jnp.sum(total != 0, dtype=jnp.int32)
     n_unread = (

@@ -85,9 +85,10 @@ class FrontierKernel:
             hubs: whether to follow edges beyond a node's row.
 
         Raises:
-            ValueError: the rule is one that a frontier cannot follow, or the sources are wrong.
+            TypeError, ValueError: the rule is one that a frontier cannot follow or does not fit the graph, or sources
+                or limits are wrong; by name.
         """
-        _check_supported(rule)
+        check_query(rule, graph.n_nodes, limits)
         checked = sources
         if not isinstance(checked, Sources):
             checked = Sources.of(checked, graph.n_nodes, rounds=rule.rounds, is_node=living(graph))
@@ -108,7 +109,7 @@ class FrontierKernel:
         evidence: int = 0, limits: Limits | None = None, exact: bool = True, hubs: bool = True,
     ) -> Activation:  # fmt: skip
         """The activations of many queries, with a leading axis [B]; arguments as for `spread`."""
-        _check_supported(rule)
+        check_query(rule, graph.n_nodes, limits)
         packed = packed_sources(batch_of(sources, [graph.n_nodes], rule.rounds, [living(graph)]))
         hubs = hubs and graph.has_spilled
         limits = _fitted(limits or Limits(), graph.arrays.capacity)
@@ -154,9 +155,29 @@ class FrontierKernel:
         return known[relations]
 
 
-def _check_supported(rule: SpreadRule) -> None:
+def check_query(rule: SpreadRule, n_nodes: int, limits: Any) -> None:
+    """Refuse a rule that a frontier cannot follow or that does not fit the graph, and limits that are none.
+
+    Raises:
+        TypeError, ValueError: by name.
+    """
     if (refused := supports(rule.code)) is not None:
         raise ValueError(f"`rule` must be one that a frontier can follow, but {refused}; use a full sweep.")
+    rule.check_size(n_nodes)
+    check_limits(limits)
+
+
+def check_limits(limits: Any) -> None:
+    """Refuse what is neither `Limits` that can be compiled for nor None.
+
+    Raises:
+        TypeError, ValueError: by name.
+    """
+    if limits is None:
+        return
+    if not isinstance(limits, Limits):
+        raise TypeError(f"`limits` must be Limits, got {limits!r}; Limits(active=(8, 64)) makes some.")
+    limits.check()
 
 
 @functools.lru_cache(maxsize=256)

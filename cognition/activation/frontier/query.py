@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ...graph.layout import GraphArrays
 from ..result import Activation, Dropped
@@ -33,12 +34,29 @@ class Limits(NamedTuple):
         active: nodes that may transmit, by round; never fewer than sources in the first.
         pool: rows of the overflow pool that may be read, by round; read for exact hubs only.
         touched: nodes that may be reached in all, where more than UNROLLED rounds or a tolerance make a loop; fewer
-            rounds hold whatever they reach.
+            rounds hold whatever they reach. Never fewer than sources.
     """
 
     active: tuple[int, ...] = (8, 32, 64)
     pool: tuple[int, ...] = (8, 32, 64)
     touched: int = 4096
+
+    def check(self) -> None:
+        """Refuse what cannot be compiled for.
+
+        Raises:
+            TypeError, ValueError: by name.
+        """
+        for name, sizes in (("active", self.active), ("pool", self.pool), ("touched", (self.touched,))):
+            if not isinstance(sizes, tuple):
+                raise TypeError(f"`limits.{name}` must be a tuple with a number for each round, got {sizes!r}.")
+            if not sizes:
+                raise ValueError(f"`limits.{name}` must have a number for at least one round, got ().")
+            for size in sizes:
+                if isinstance(size, bool) or not isinstance(size, int | np.integer):
+                    raise TypeError(f"`limits.{name}` must be of whole numbers, got {size!r}.")
+                if size < 1:
+                    raise ValueError(f"`limits.{name}` must be of numbers of at least 1, got {size}.")
 
     def active_in(self, number: int, n_sources: int) -> int:
         """Nodes that may transmit in a round, 1 for the first."""
@@ -60,10 +78,11 @@ def supports(code: RuleCode) -> str | None:
 
 
 class Plan(NamedTuple):
-    """Sizes of a query: its rounds, one for all in a loop; its places; and of the union of all rounds."""
+    """Sizes of a query: its rounds, one for all in a loop; places that a loop keeps; all; the union of all rounds."""
 
     is_loop: bool
     sizes: list[Size]
+    n_held: int
     n_places: int
     all_rounds: Size
 
@@ -73,17 +92,17 @@ def planned(width: int, code: RuleCode, limits: Limits, n_sources: int, hubs: bo
     is_loop = code.stops or code.rounds > UNROLLED
     if is_loop:
         size = Size(max(limits.active[-1], n_sources), limits.pool[-1] if hubs else 0)
-        n_places = limits.touched + size.n_edges(width)
-        n_rows = min(limits.touched, code.rounds * size.n_active)
+        n_held = max(limits.touched, n_sources + 1)  # the last place stays nobody's
+        n_rows = min(n_held, code.rounds * size.n_active)
         n_pool = min(code.rounds, 4) * size.n_pool  # room for all in all rounds is too much
-        return Plan(True, [size], n_places, Size(n_rows, n_pool))
+        return Plan(True, [size], n_held, n_held + size.n_edges(width), Size(n_rows, n_pool))
     sizes = [
         Size(limits.active_in(number, n_sources), limits.pool_in(number) if hubs else 0)
         for number in range(1, code.rounds + 1)
     ]
     n_places = n_sources + sum(size.n_edges(width) for size in sizes)
     union = Size(sum(size.n_active for size in sizes), sum(size.n_pool for size in sizes))
-    return Plan(False, sizes, n_places, union)
+    return Plan(False, sizes, n_places, n_places, union)
 
 
 def follow(
@@ -93,13 +112,19 @@ def follow(
     """All rounds of a query; arguments as for `frontier_spread`. Returns the number of rounds too."""
     if (refused := supports(code)) is not None:
         raise ValueError(f"`code` must be of a rule that a frontier can follow, but {refused}; use a full sweep.")
+    size = np.shape(params.retention)
+    if len(size) > 1 or (size and size[0] > arrays.capacity):
+        raise ValueError(
+            f"`params.retention` must be a number or one for each of the graph's nodes, at most {arrays.capacity}, "
+            f"got shape {size}."
+        )
     n_sources = nodes.shape[0]
     plan = planned(arrays.width, code, limits, n_sources, hubs)
     course, query = begin(
         arrays, opened(scratch, plan.n_places), nodes, values, rounds, plan.n_places, code, params, with_record
     )
     if plan.is_loop:
-        course, made = spread_looped(arrays, course, query, n_sources, plan.sizes[0], limits.touched, code, params)
+        course, made = spread_looped(arrays, course, query, n_sources, plan.sizes[0], plan.n_held, code, params)
     else:
         course, made = spread_unrolled(arrays, course, query, n_sources, plan.sizes, code, params)
     return course, made, plan
@@ -128,7 +153,8 @@ def frontier_spread(
         values: [S] f32 >= 0, what they get.
         rounds: [S] i32, after which round; None = all before the first, which is faster.
         code: of the rule, static.
-        params: of the rule; a retention per node has one for each node given out.
+        params: of the rule. A retention per node has one for each node given out; how many these are is not known
+            while tracing, and nodes beyond get the last one. `SpreadRule.check_size` checks it.
         limits: static.
         top: how many nodes to return, static.
         evidence: how many flows to return, with the history; 0 = neither. Static.
@@ -138,7 +164,8 @@ def frontier_spread(
         The activation and the scratch for the next query.
 
     Raises:
-        ValueError: while tracing, if the rule is one that a frontier cannot have.
+        ValueError: while tracing, if the rule is one that a frontier cannot have, or its retention is longer than the
+            graph.
     """
     course, made, plan = follow(
         arrays, scratch, nodes, values, rounds, code, params, limits, with_record=evidence > 0, hubs=hubs

@@ -259,6 +259,8 @@ def spread_looped(
     code: RuleCode, params: RuleParams,
 ) -> tuple[Course, Array]:  # fmt: skip
     """Rounds in a loop: new nodes move up into the first `n_held` places, of which the last stays nobody's."""
+    if not code.rounds:
+        return course, jnp.int32(0)
 
     def body(carry: tuple[Array, Array, Course]) -> tuple[Array, Array, Course]:
         number, n_given, course = carry

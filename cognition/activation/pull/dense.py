@@ -53,22 +53,25 @@ def dense_spread(
     through a node at the cap and through a node below a hard threshold; `rule.softness` makes the threshold gradual.
 
     Args:
-        weights: [S, S], what the edge from row to column lets through: strength, decay and normalisation included, as
-            `rule.weights` gives them.
+        weights: [S, S], what the edge from row to column lets through: strength, decay and normalisation included.
+            `dense_form(edges, rule).weights` makes them of an `EdgeList`, from `rule.weights(edges)`, one for each
+            edge; `rule.bases(edges)` and `rule.retentions(edges)` are its `base` and its `retention`.
         sources: [S], injected before the first round; or [rounds + 1, S], injected after each round, 0 first.
         rule: the rule; its decay and its normalisation are not applied, see `weights`. A rule with `tolerance` can be
-            differentiated in forward mode only.
+            differentiated in forward mode only (`jax.jvp`): `jax.grad` needs `tolerance=0`, all rounds.
         base: [S] or a number in [0, 1], base level C.
         retention: [S] or a number in [0, 1]; None = that of the rule.
         need: [S], exciting in-edges that must transmit before a node takes up anything; None = 0.
-        exciting: [S, S], how many exciting edges lead from row to column; None = 1 where the weight is above 0.
+        exciting: [S, S], how many exciting edges lead from row to column, as in `dense_form`; None = 1 where the
+            weight is above 0.
 
     Returns:
         [S], of the dtype of the arguments.
 
     Raises:
         ValueError: shapes do not fit, or the rule returns what dangling nodes get (`dangling`), which a matrix of
-            weights cannot tell from nodes of weight 0.
+            weights cannot tell from nodes of weight 0. From JAX, about `lax.while_loop`: reverse mode through a rule
+            with `tolerance`.
     """
     weights = jnp.asarray(weights)
     if weights.ndim != 2 or weights.shape[0] != weights.shape[1]:

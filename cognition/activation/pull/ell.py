@@ -11,10 +11,11 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ..rule import SpreadRule
 from .differentiable import differentiable_spread
-from .packing import MOST_INLINE
+from .packing import MOST_INLINE, SMALLEST
 from .rounds import Pull
 
 Array = jax.Array
@@ -36,6 +37,14 @@ def taken(values: Array, index: Array) -> Array:
         (1, values.shape[1]) if rows else (1,),
         mode=jax.lax.GatherScatterMode.PROMISE_IN_BOUNDS,
     )
+
+
+def carried(weights: Array) -> Array:
+    """Weights of edges that are counted, without the marks that `forms.folded_weights` sets.
+
+    Subtracted, not replaced: so the derivative with respect to a marked weight stays that of any other.
+    """
+    return weights - jnp.where(weights == SMALLEST, SMALLEST, np.float32(0.0))
 
 
 def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pull:
@@ -64,7 +73,7 @@ def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pu
                 found = taken(x, source[turn * at_once + part])
                 weight = weights[turn * at_once + part]
                 weight = weight[:, None] if per_row else weight
-                inflow = sums[0] + found * weight
+                inflow = sums[0] + found * (carried(weight) if counts else weight)
                 sums = (inflow, sums[1] + ((found > 0) & (weight > 0))) if counts else (inflow,)
             return sums
 
@@ -97,21 +106,25 @@ def ell_spread(
     """Activation of every node at the end, as `dense_spread` gives it, for more nodes than a matrix holds.
 
     Args:
-        source: [K, P] i32, the sources of up to K edges that reach a node. The first P - Q rows are the nodes'.
-        weights: [K, P], what these edges let through; 0 in empty slots. `EllForm` has both.
+        source: [K, P] i32, the sources of up to K edges that reach a node. The first P - Q rows are the nodes'. These
+            and `owner` must be in [0, P - Q): nothing checks it, and what others read is undefined.
+        weights: [K, P], what these edges let through; 0 in empty slots. `ell_form(edges, rule)` makes an `EllForm` of
+            an `EdgeList`, which has `source`, `weights` and `owner`.
         sources: [S] or [rounds + 1, S], S = P - Q, see `dense_spread`.
         rule: the rule, see `dense_spread`.
         owner: [Q] i32 ascending, nodes of further rows; None = no further rows.
         base: [S] or a number.
         retention: [S] or a number; None = that of the rule.
-        need: [S]; a conjunction counts edges of weight above 0.
+        need: [S]; a conjunction counts edges of weight above 0. One of the smallest normal f32 is counted and lets
+            nothing through; `ell_form` has it where nothing is left of an exciting edge.
 
     Returns:
         [S], of the dtype of the arguments.
 
     Raises:
         TypeError: `source` or `owner` are not whole numbers.
-        ValueError: shapes do not fit, or the rule has `dangling`.
+        ValueError: shapes do not fit, or the rule has `dangling`. From JAX, about `lax.while_loop`: reverse mode
+            through a rule with `tolerance`.
     """
     source, weights = jnp.asarray(source), jnp.asarray(weights)
     if source.ndim != 2 or weights.shape != source.shape:

@@ -15,13 +15,10 @@ import numpy.typing as npt
 
 from ...graph.edge_list import EdgeList
 from ..rule import SpreadRule
-from .packing import bucket
+from .packing import SMALLEST, bucket
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
-
-TINY = np.float32(1e-37)
-"""Weight of an exciting edge that lets nothing through: a conjunction counts edges by the sign of their weight."""
 
 
 class DenseForm(NamedTuple):
@@ -66,7 +63,9 @@ def columns_of(edges: EdgeList, rule: SpreadRule, size: int) -> FloatArray:
 
 
 def folded_weights(edges: EdgeList, rule: SpreadRule, *, counts: bool | None = None) -> FloatArray:
-    """[E] f32: m of every edge; TINY for an exciting edge of which nothing is left, where exciting edges are counted.
+    """[E] f32: m of every edge; where exciting edges are counted, SMALLEST marks those of which nothing is left.
+
+    Kernels count edges by the sign of their weight; `ell.carried` takes the marks away again.
 
     Args:
         edges: the graph.
@@ -75,12 +74,21 @@ def folded_weights(edges: EdgeList, rule: SpreadRule, *, counts: bool | None = N
     """
     weights = rule.weights(edges).astype(np.float32)
     if waits(edges, rule) if counts is None else counts:
-        weights[(weights == 0) & (edges.strength > 0)] = TINY
+        weights[(weights <= SMALLEST) & (edges.strength > 0)] = SMALLEST
     return weights
 
 
-def dense_form(edges: EdgeList, rule: SpreadRule, size: int, *, counts: bool) -> DenseForm:
-    """The dense form, of size [size, size]; `counts` says whether exciting edges are counted."""
+def dense_form(edges: EdgeList, rule: SpreadRule, size: int | None = None, *, counts: bool | None = None) -> DenseForm:
+    """The dense form.
+
+    Args:
+        edges: the graph.
+        rule: the rule, whose decay and normalisation are folded in.
+        size: S, at least the nodes of the graph; None = as many.
+        counts: whether exciting edges are counted; None = where any node waits for them.
+    """
+    size = edges.n_nodes if size is None else size
+    counts = waits(edges, rule) if counts is None else counts
     place = edges.source.astype(np.int64) * size + edges.target
     weights = np.bincount(
         place, rule.weights(edges), size * size
@@ -143,8 +151,17 @@ def ell_shape(graphs: Sequence[EdgeList], size: int) -> EllShape:
     return min(shapes, key=cost)
 
 
-def ell_form(edges: EdgeList, rule: SpreadRule, size: int, shape: EllShape) -> EllForm:
-    """The form in a shape that holds the edges."""
+def ell_form(edges: EdgeList, rule: SpreadRule, size: int | None = None, shape: EllShape | None = None) -> EllForm:
+    """In-edges in rows.
+
+    Args:
+        edges: the graph.
+        rule: the rule, whose decay and normalisation are folded in.
+        size: at least the nodes of the graph; None = as many.
+        shape: one that holds the edges; None = that of the least work.
+    """
+    size = edges.n_nodes if size is None else size
+    shape = ell_shape([edges], size) if shape is None else shape
     order, row, rank = rows_of(edges.target, size)
     n_slots, n_more = shape
     n_rows = -(-np.bincount(edges.target, minlength=size) // n_slots)

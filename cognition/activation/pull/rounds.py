@@ -133,10 +133,11 @@ def run_rounds(
             )
         return following._replace(rounds=carry.rounds + ~carry.is_done, is_done=stopped)
 
-    if code.stops:
-        last: _Carry = jax.lax.while_loop(
-            lambda carry: (carry.number < code.rounds) & ~jnp.all(carry.is_done), body, carry
-        )
+    if not code.rounds:  # what records a round cannot even be compiled
+        last = carry
+        rounds = carry.rounds
+    elif code.stops:
+        last = jax.lax.while_loop(lambda carry: (carry.number < code.rounds) & ~jnp.all(carry.is_done), body, carry)
         rounds = last.rounds
     else:
         last = jax.lax.fori_loop(0, code.rounds, lambda _, carry: body(carry), carry)

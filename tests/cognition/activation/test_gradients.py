@@ -148,6 +148,24 @@ def test_numpy_arrays_and_lists_are_taken_as_jax_arrays_are(kernel, compiled):
     np.testing.assert_array_equal(found[2], found[0])
 
 
+@pytest.mark.parametrize("kernel", ["dense", "ell"])
+def test_an_edge_list_becomes_arguments_by_its_form(kernel):
+    edges = dataclasses.replace(graph(), need=np.arange(N) % 2 * 2)
+    rule = SpreadRule(0.5, threshold=0.1, conjunctions=True, normalisation="sqrt", decay={"default": 0.9, "causes": 0})
+    sources = np.zeros(N)
+    sources[[0, 3, 7]] = (1.0, 0.6, 0.8)
+    more = {"base": rule.bases(edges), "retention": rule.retentions(edges), "need": edges.need}
+    if kernel == "dense":
+        weights, exciting = dense_form(edges, rule)
+        found = dense_spread(weights, sources, rule, exciting=exciting, **more)
+    else:
+        source, weights, owner = ell_form(edges, rule)
+        found = ell_spread(source, weights, sources, rule, owner=owner, **more)
+    wanted = spread_reference(edges, {0: 1.0, 3: 0.6, 7: 0.8}, rule).activation[-1]
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+    np.testing.assert_array_equal(np.asarray(found) > 0, wanted > 0)
+
+
 def test_wrong_shapes_are_named():
     square = jnp.zeros((4, 4))
     with pytest.raises(ValueError, match=r"`weights` must have shape \[S, S\], got \(4, 3\)"):

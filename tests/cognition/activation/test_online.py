@@ -114,7 +114,6 @@ def test_nothing_is_learned_where_nothing_reached_a_candidate() -> None:
     assert not trace.eligibility.any()
 
 
-@pytest.mark.slow
 def test_an_edge_that_has_changed_its_place_since_is_left_alone() -> None:
     edges = EdgeList(4, *np.array([[0, 0], [1, 2]]), np.array([0.4, 0.2]))
     graph, rule = MemoryGraph.from_edges(edges), SpreadRule(1.0, rounds=1)
