@@ -59,13 +59,16 @@ def nodes(name: str, values: Any, is_node: npt.NDArray[np.bool_], labels: Labels
         TypeError: neither whole numbers nor labels.
         ValueError: a number or label without a node, by its row.
     """
-    given = np.atleast_1d(np.asarray(values))
+    try:
+        given = np.atleast_1d(np.asarray(values))
+    except ValueError as error:  # sequences of several lengths
+        raise ValueError(f"`{name}` must be a node or a sequence of nodes, got {values!r:.80}.") from error
     if given.ndim != 1:
         raise ValueError(f"`{name}` must be a node or a sequence of nodes, got shape {given.shape}.")
     if not given.size:
         return np.zeros(0, np.int32)
     if given.dtype.kind in "OUT":
-        given = _numbered(name, [values] if isinstance(values, str) else list(values), labels)
+        given = _numbered(name, list(values) if np.ndim(values) else [values], labels)
     if given.dtype.kind not in "iu":
         raise TypeError(f"`{name}` must be whole numbers of nodes, got {given.dtype}.")
     if given.dtype == np.int32 and given.size and given.view(np.uint32).max() < len(is_node):  # none is below 0

@@ -218,7 +218,7 @@ def from_networkx(
                 )
             if not _is_number(strength):
                 raise TypeError(f"the strength of the edge {a!r} -> {b!r} must be a number, got {strength!r}.")
-            found[edge] = strength
+            found[edge] = min(max(strength, -1e300), 1e300) if isinstance(strength, int) else strength
     base, need = is_node.astype(np.float64), np.zeros(len(is_node), np.int32)
     for node, data in graph.nodes(data=True):
         level, needed = data.get("base", 1.0), data.get("need", 0)

@@ -72,7 +72,7 @@ class EdgeList:
         self._column("relation", relation, n_edges, np.uint8, 0, min(len(self.relations), MAX_RELATIONS) - 1)
         self._column("base", base, self.n_nodes, np.float64, 0, 1)
         self._column("need", need, self.n_nodes, np.int32, 0, 2**31 - 1)
-        is_nothing = np.abs(self.strength) < SMALLEST
+        is_nothing = (self.strength < SMALLEST) & (self.strength > -SMALLEST)
         if is_nothing.any():
             row = int(np.argmax(is_nothing))
             raise ValueError(

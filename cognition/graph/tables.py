@@ -45,9 +45,11 @@ def table(edges: Any, columns: Mapping[str, str] | None, is_labelled: bool) -> d
     if hasattr(edges, "columns"):
         found = _columns_of_frame(what, edges, wanted, {"source", "target", *(columns or {})})
     else:
-        found = {name: _column(column) for name, column in zip(NAMES, _columns(edges), strict=False)}
+        found = {name: _column(name, column) for name, column in zip(NAMES, _columns(edges), strict=False)}
     for name, values in found.items():
-        if values.ndim != 1 or len(values) != len(found["source"]):
+        if values.ndim != 1:
+            raise ValueError(f"`{name}` must be a column, of shape (E,), got shape {values.shape}.")
+        if len(values) != len(found["source"]):
             raise ValueError(f"`{name}` must have shape ({len(found['source'])},), got {values.shape}.")
     if is_labelled:
         for name in ("source", "target"):
@@ -124,9 +126,12 @@ def _columns(edges: object) -> Sequence[Any]:
     return edges
 
 
-def _column(values: Any) -> Array:
+def _column(name: str, values: Any) -> Array:
     """The column; numbers among texts stay numbers, to be refused, where NumPy would make texts of them."""
-    given = np.asarray(values)
+    try:
+        given = np.asarray(values)
+    except ValueError as error:  # sequences of several lengths
+        raise ValueError(f"`{name}` must be a column, of shape (E,), got {values!r:.80}.") from error
     if given.dtype.kind == "U" and isinstance(values, tuple | list):
         if not all(isinstance(value, str) for value in values):
             return np.array(values, object)

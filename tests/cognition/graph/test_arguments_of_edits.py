@@ -63,6 +63,8 @@ def test_nodes_are_given_by_label_or_number_alike():
             TypeError,
             r"`source` must be numbers or labels .* None in row 1",
         ),
+        (lambda g: g.delete_nodes(None), TypeError, r"`nodes` must be numbers or labels of nodes, got None in row 0"),
+        (lambda g: g.delete_nodes([0, [1]]), ValueError, r"`nodes` must be a node or a sequence of nodes, got \[0, \["),
         (lambda g: MemoryGraph().delete_nodes("x"), ValueError, r"`nodes` must be numbers .* 'x' .* has no labels"),
     ],
 )

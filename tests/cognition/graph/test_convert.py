@@ -177,6 +177,7 @@ def test_a_wrong_scale_is_named(scale, error, message):
         ({"need": 2**40}, {}, ValueError, r"`need` of the node 'a' must be a whole number .* got 1099511627776"),
         ({"need": True}, {}, ValueError, r"`need` of the node 'a' must be a whole number .* got True"),
         ({}, {"weight": 1e-40}, ValueError, r"edge 'a' -> 'b' must be in \[-1, 1\] and not 0 in f32, got 1e-40"),
+        ({}, {"weight": 10**400}, ValueError, r"edge 'a' -> 'b' must be in \[-1, 1\] and not 0 in f32, got 1e\+300"),
         ({}, {"weight": np.complex64(1j)}, TypeError, r"the strength of the edge 'a' -> 'b' must be a number"),
     ],
 )

@@ -102,6 +102,10 @@ def test_rows_are_told_from_columns_or_refused():
     assert rows(MemoryGraph.from_edges(tuple(zip(*pairs, strict=True)))) == [(0, 5, 1), (1, 2, 1)]
     with pytest.raises(ValueError, match=r"must have rows .* of one length, got \(3, 4\) in row 3"):
         MemoryGraph.from_edges([*five[:3], (3, 4), *five[4:]])
+    with pytest.raises(ValueError, match=r"`source` must be a column, of shape \(E,\), got shape \(\)"):
+        MemoryGraph.from_edges(("ab", "cd"))
+    with pytest.raises(ValueError, match=r"`target` must be a column, of shape \(E,\), got \[1, \[2\]\]"):
+        MemoryGraph.from_edges(([0, 1], [1, [2]]))
     with pytest.raises(TypeError, match=r"got ndarray; give the rows of an array as tuple\(array\.T\)"):
         MemoryGraph.from_edges(np.array(pairs))
 
