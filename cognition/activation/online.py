@@ -165,6 +165,8 @@ def _eligibility(
     """[R, K] f32: e, by going back through the rounds."""
     record, here = course.record, course.here
     assert record is not None  # `decide` has it recorded
+    if not code.rounds:  # nothing to go back through, nor to compile for it
+        return jnp.zeros(carried.through.shape, jnp.float32)
     kept = jnp.float32(1.0) - params.leak
     if code.restarts:
         kept = kept * (1.0 - params.restart)

@@ -90,7 +90,7 @@ def let_through(
     if code.spends:
         share = share * (1.0 - retention)
     share = jnp.broadcast_to(share, nodes.shape).at[edges.owner].get(mode=IN_BOUNDS)
-    decay = params.decay.at[relations_of(edges.key)].get(mode=IN_BOUNDS)
+    decay = jnp.asarray(params.decay).at[relations_of(edges.key)].get(mode=IN_BOUNDS)
     through: Array = edges.strength * decay * share[:, None]
     return through
 

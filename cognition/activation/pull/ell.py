@@ -11,11 +11,10 @@ import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from ..rule import SpreadRule
 from .differentiable import differentiable_spread
-from .packing import MOST_INLINE, SMALLEST
+from .packing import MOST_INLINE
 from .rounds import Pull
 
 Array = jax.Array
@@ -39,12 +38,11 @@ def taken(values: Array, index: Array) -> Array:
     )
 
 
-def carried(weights: Array) -> Array:
-    """Weights of edges that are counted, without the marks that `forms.folded_weights` sets.
-
-    Subtracted, not replaced: so the derivative with respect to a marked weight stays that of any other.
-    """
-    return weights - jnp.where(weights == SMALLEST, SMALLEST, np.float32(0.0))
+def excites(weights: Array) -> Array:
+    """Which weights are of exciting edges: those above 0, and -0.0, which an edge has that lets nothing through."""
+    bits = jax.lax.bitcast_convert_type(weights, jnp.dtype(f"int{8 * weights.dtype.itemsize}"))
+    # read as whole numbers, 0.0 is 0, those above it are above 0, and -0.0 is the least: less 1 it is the largest
+    return bits - 1 >= 0
 
 
 def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pull:
@@ -54,7 +52,7 @@ def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pu
         source: [K, P] i32, source of every slot; any node in an empty one. P - len(owner) nodes come first.
         weights: [K, P] f32, 0 in empty slots.
         owner: [Q] i32 ascending, node to which each further row belongs.
-        counts: whether to count exciting in-edges that transmit: those whose weight is above 0.
+        counts: whether to count exciting in-edges that transmit: those whose weight is above 0 or -0.0.
 
     Returns:
         A pull for x of shape [S] or [S, B].
@@ -73,8 +71,8 @@ def ell_pull(source: Array, weights: Array, owner: Array, *, counts: bool) -> Pu
                 found = taken(x, source[turn * at_once + part])
                 weight = weights[turn * at_once + part]
                 weight = weight[:, None] if per_row else weight
-                inflow = sums[0] + found * (carried(weight) if counts else weight)
-                sums = (inflow, sums[1] + ((found > 0) & (weight > 0))) if counts else (inflow,)
+                inflow = sums[0] + found * weight
+                sums = (inflow, sums[1] + ((found > 0) & excites(weight))) if counts else (inflow,)
             return sums
 
         shape = (n_rows, *x.shape[1:])
@@ -115,8 +113,8 @@ def ell_spread(
         owner: [Q] i32 ascending, nodes of further rows; None = no further rows.
         base: [S] or a number.
         retention: [S] or a number; None = that of the rule.
-        need: [S]; a conjunction counts edges of weight above 0. One of the smallest normal f32 is counted and lets
-            nothing through; `ell_form` has it where nothing is left of an exciting edge.
+        need: [S]; a conjunction counts edges of weight above 0. An exciting edge of which nothing is left is -0.0
+            in `ell_form`, and counted too.
 
     Returns:
         [S], of the dtype of the arguments.

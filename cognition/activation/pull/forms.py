@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...graph.edge_list import EdgeList
 from ..rule import SpreadRule
-from .packing import SMALLEST, bucket
+from .packing import bucket
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -63,9 +63,9 @@ def columns_of(edges: EdgeList, rule: SpreadRule, size: int) -> FloatArray:
 
 
 def folded_weights(edges: EdgeList, rule: SpreadRule, *, counts: bool | None = None) -> FloatArray:
-    """[E] f32: m of every edge; where exciting edges are counted, SMALLEST marks those of which nothing is left.
+    """[E] f32: m of every edge; where exciting edges are counted, those of which nothing is left have -0.0.
 
-    Kernels count edges by the sign of their weight; `ell.carried` takes the marks away again.
+    It lets nothing through, and `ell.excites` tells it from the 0.0 of empty slots and of other edges.
 
     Args:
         edges: the graph.
@@ -74,7 +74,8 @@ def folded_weights(edges: EdgeList, rule: SpreadRule, *, counts: bool | None = N
     """
     weights = rule.weights(edges).astype(np.float32)
     if waits(edges, rule) if counts is None else counts:
-        weights[(weights <= SMALLEST) & (edges.strength > 0)] = SMALLEST
+        weights[weights == 0] = 0.0
+        weights[(weights == 0) & (edges.strength > 0)] = -0.0
     return weights
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 
-from .ell import carried, taken
+from .ell import excites, taken
 from .rounds import Pull
 
 Array = jax.Array
@@ -40,8 +40,8 @@ def sweep_pull(
                 found = taken(x, source[turn * AT_ONCE + part])
                 weight = weights[turn * AT_ONCE + part]
                 weight = weight[:, None] if per_row else weight
-                inflow = sums[0] + found * (carried(weight) if counts else weight)
-                sums = (inflow, sums[1] + ((found > 0) & (weight > 0))) if counts else (inflow,)
+                inflow = sums[0] + found * weight
+                sums = (inflow, sums[1] + ((found > 0) & excites(weight))) if counts else (inflow,)
             return sums
 
         def block(number: Array, rows: tuple[Array, ...]) -> tuple[Array, ...]:

@@ -23,9 +23,9 @@ def of_kernels(*default: str, of: tuple[str, ...] = ALL) -> list[Any]:
     return [pytest.param(kernel, marks=() if kernel in default else slow) for kernel in of]
 
 
-def waiting(*, strength: float = 1.0, lets_through: float = 0.0) -> tuple[EdgeList, SpreadRule]:
-    """0 -> 1 and 0 -> 2, the second of a relation of its own; 2 -> 3 and 1 -> 3, where 3 waits for two."""
-    edges = EdgeList(4, [0, 0, 1, 1], [1, 2, 3, 3], [1.0, strength, 1.0, 0.5], [0, 1, 0, 1], need=[0, 0, 0, 2])
+def waiting(lets_through: float = 0.0) -> tuple[EdgeList, SpreadRule]:
+    """0 -> 1, 0 -> 2 and twice 1 -> 3, where 3 waits for two; the second of each pair is of the weak relation."""
+    edges = EdgeList(4, [0, 0, 1, 1], [1, 2, 3, 3], [1.0, 1.0, 1.0, 0.5], [0, 1, 0, 1], need=[0, 0, 0, 2])
     decay = {edges.relations[1]: lets_through}
     return edges, SpreadRule(decay=decay, conjunctions=True, rounds=2, retention=1.0)
 
@@ -33,11 +33,19 @@ def waiting(*, strength: float = 1.0, lets_through: float = 0.0) -> tuple[EdgeLi
 @pytest.mark.parametrize("kernel", ALL)
 @pytest.mark.parametrize("lets_through", [0.0, pytest.param(1e-40, marks=slow)])
 def test_an_edge_that_lets_nothing_through_is_counted_and_activates_nothing(kernel, lets_through):
-    edges, rule = waiting(lets_through=lets_through)  # what is below 1e-38 is nothing to kernels
+    edges, rule = waiting(lets_through)  # what is below 1e-38 is nothing to kernels
     found = spread(edges, {0: 1.0}, rule, top=4, kernel=kernel)
     active = [0, 1, 3, *([2] if kernel == "reference" and lets_through else [])]
     assert sorted(found.nodes[found.nodes >= 0].tolist()) == sorted(active)  # 3 has both its edges from 1
     assert found.n_active == len(active)
+
+
+@pytest.mark.parametrize("kernel", of_kernels("reference", "ell", "sweep"))
+def test_an_inhibiting_edge_that_lets_nothing_through_is_not_counted(kernel):
+    edges, rule = waiting()
+    edges = EdgeList(4, edges.source, edges.target, [1.0, -1.0, 1.0, -0.5], edges.relation, need=edges.need)
+    found = spread(edges, {0: 1.0}, rule, top=4, kernel=kernel)  # compiled already
+    assert sorted(found.nodes.tolist()) == [-1, -1, 0, 1]
 
 
 @slow

@@ -166,6 +166,13 @@ def test_an_edge_list_becomes_arguments_by_its_form(kernel):
     np.testing.assert_array_equal(np.asarray(found) > 0, wanted > 0)
 
 
+def test_a_counted_edge_that_lets_nothing_through_has_a_gradient():
+    source, weights = jnp.array([[0, 0, 0]], jnp.int32), jnp.array([[0.0, 0.5, -0.0]])
+    rule, need = SpreadRule(0.0, conjunctions=True, rounds=1), jnp.array([0, 1, 1])
+    slope = jax.grad(lambda w: ell_spread(source, w, jnp.eye(3)[0], rule, need=need)[2])(weights)
+    assert slope.tolist() == [[0.0, 0.0, 0.5]]  # half, since 0 is where nothing arrives: a kink
+
+
 def test_wrong_shapes_are_named():
     square = jnp.zeros((4, 4))
     with pytest.raises(ValueError, match=r"`weights` must have shape \[S, S\], got \(4, 3\)"):

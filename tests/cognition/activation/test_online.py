@@ -124,6 +124,15 @@ def test_an_edge_that_has_changed_its_place_since_is_left_alone() -> None:
     assert (arrays.rows == graph.arrays.rows).all()
 
 
+def test_without_rounds_a_source_is_chosen_and_nothing_learned():
+    edges = EdgeList(4, *np.array([[0, 1], [1, 2]]), np.array([0.4, 0.9]))
+    arrays, rule = MemoryGraph.from_edges(edges).arrays, SpreadRule(1.0, rounds=0)
+    decision, trace = run(arrays, np.array([2]), jnp.array([2, 1]), rule, edges)
+    assert (decision.choice, decision.value) == (2, 1)
+    assert trace.node.shape[0] == trace_rows(arrays, rule.code, LIMITS, 1)[0] == 0
+    assert (strengthen(arrays, trace, jnp.float32(1.0), jnp.float32(1.0)).rows == arrays.rows).all()
+
+
 def test_a_rule_that_stops_early_is_refused() -> None:
     edges = memory()
     with pytest.raises(ValueError, match="tolerance"):
