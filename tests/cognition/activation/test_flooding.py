@@ -105,7 +105,7 @@ def test_the_constants_of_the_documents_diverge_on_the_same_memories(family, n):
     edges = memory(family, n, 1_000)
     growth = named.literal().growth(edges)
     assert growth > 2
-    course = spread_reference(edges, context(edges, 1_000), named.literal(rounds=40))
+    course = spread_reference(edges, context(edges, 1_000), named.literal(rounds=22))
     total = course.activation.sum(axis=1)
     assert total[-1] / total[-2] == pytest.approx(growth, rel=0.05)  # in the long run it grows by just that
     assert (course.activation[10] >= 0.2).mean() > 0.5

@@ -189,5 +189,5 @@ def test_a_memory_has_the_growth_of_its_edges_now():
 
 @pytest.mark.parametrize("wrong", [[(0, 1)], None, {0: [1]}])
 def test_what_has_no_edges_is_refused(wrong):
-    with pytest.raises(TypeError, match=r"`graph` must be an EdgeList or have edges\(\) that makes one, got"):
+    with pytest.raises(TypeError, match=r"`graph` must be an EdgeList or a MemoryGraph, got"):
         named.literal().growth(wrong)
