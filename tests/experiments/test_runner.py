@@ -217,7 +217,8 @@ def test_a_record_says_where_and_with_what_it_was_made(make_study, tmp_path):
 def test_a_study_that_is_interrupted_or_killed_goes_on_and_leaves_no_worker_behind(make_study, tmp_path, quiet, sent):
     small = make_study(agents=[{"kind": "fake_world:Sleeper"}], seeds={"count": 4}, steps=100)
     script = textwrap.dedent(f"""
-        import sys
+        import signal, sys
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs in the background are born deaf to Ctrl-C
         sys.path.insert(0, {str(Path(__file__).parent)!r})
         from habitus.experiments import runner, study
         study.WORLD_IDS = (*study.WORLD_IDS, "habitus/Fake-v0")
