@@ -110,7 +110,7 @@ def test_kernels_agree_with_the_reference(kernel, name):
     rule = RULES[name]
     for seed in range(3):
         edges = graph(seed)
-        for query in QUERIES:
+        for query in QUERIES if rule.rounds else QUERIES[:2]:  # no source comes after the last round
             wanted = spread(edges, query, rule, top=10, kernel="reference", everything=True)
             assert_same(spread(edges, query, rule, top=10, kernel=kernel, everything=True), wanted)
 
