@@ -26,7 +26,7 @@ def warn_of_growth(graph: Graph, rule: SpreadRule, *, rarely: bool = False) -> N
     if rule.cap is not None:
         return
     kept, key = derived_of(graph), rule_key(rule)
-    n_edges, version = int(graph.n_edges) if rarely else 0, version_of(graph)  # type: ignore[union-attr]
+    n_edges, version = graph.n_edges if rarely else 0, version_of(graph)
     looked_at = kept.growth.get(key)
     if looked_at is not None:
         diverges, old_edges, old_version = looked_at

@@ -226,8 +226,6 @@ def strengthen(arrays: GraphArrays, trace: Trace, reward: Array, rate: Array) ->
 def _strengthened(table: Array, row: Array, key: Array, change: Array) -> tuple[Array, Array]:
     """The table with rows changed, and by how much the sum of |strength| of each row grew, [R]."""
     old = table.at[row].get(mode=IN_BOUNDS)
-    # what follows the write must not read the table again, or all of it is copied
-    old = jax.lax.optimization_barrier(old)  # type: ignore[no-untyped-call]
     before = strengths_of(old)
     after = jnp.clip(before + change, -1.0, 1.0)
     after = jnp.where((before == 0) | (after == 0) | (keys_of(old) != key), before, after)

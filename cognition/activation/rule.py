@@ -52,6 +52,10 @@ class GrowthWarning(UserWarning):
 class HasEdges(Protocol):
     """A graph that can be written as an edge list, as a `MemoryGraph` can."""
 
+    @property
+    def n_edges(self) -> int:
+        """Number of its edges now."""
+
     def edges(self) -> EdgeList:
         """Its edges now."""
 

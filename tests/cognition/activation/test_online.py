@@ -161,7 +161,7 @@ def test_steps_learn_in_place() -> None:
     assert "kind=kCustom" not in text  # of libraries that bring threads of their own, which cost more than the step
     values = []
     for _ in range(4):
-        *state, decision = step(*state, *numbers, params=rule.params(edges.relations))  # type: ignore[assignment]
+        *state, decision = step(*state, *numbers, params=rule.params(edges.relations))
         values.append(float(decision.value))
     assert decision.choice >= 0
     assert values == sorted(values)  # what is rewarded comes to mind more easily

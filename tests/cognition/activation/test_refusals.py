@@ -81,14 +81,14 @@ def test_pure_functions_refuse_a_retention_that_is_longer_than_the_graph():
         (Limits(active=()), ValueError, r"`limits.active` must have a number for at least one round, got \(\)"),
         (Limits(active=(8, -1)), ValueError, "`limits.active` must be of numbers of at least 1, got -1"),
         (Limits(active=(0,)), ValueError, "`limits.active` must be of numbers of at least 1, got 0"),
-        (Limits(active=(8.0,)), TypeError, "`limits.active` must be of whole numbers, got 8.0"),  # type: ignore
+        (Limits(active=(8.0,)), TypeError, "`limits.active` must be of whole numbers, got 8.0"),
         (Limits(active=(True,)), TypeError, "`limits.active` must be of whole numbers, got True"),
-        (Limits(active=[8]), TypeError, "`limits.active` must be a tuple"),  # type: ignore
-        (Limits(active=8), TypeError, "`limits.active` must be a tuple"),  # type: ignore
+        (Limits(active=[8]), TypeError, "`limits.active` must be a tuple"),
+        (Limits(active=8), TypeError, "`limits.active` must be a tuple"),
         (Limits(pool=()), ValueError, "`limits.pool` must have a number"),
-        (Limits(pool=(1.5,)), TypeError, "`limits.pool` must be of whole numbers"),  # type: ignore
+        (Limits(pool=(1.5,)), TypeError, "`limits.pool` must be of whole numbers"),
         (Limits(touched=0), ValueError, "`limits.touched` must be of numbers of at least 1, got 0"),
-        (Limits(touched=64.0), TypeError, "`limits.touched` must be of whole numbers"),  # type: ignore
+        (Limits(touched=64.0), TypeError, "`limits.touched` must be of whole numbers"),
         (((8,), (8,), 64), TypeError, "`limits` must be Limits"),
     ],
 )
