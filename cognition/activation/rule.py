@@ -26,14 +26,12 @@ from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
 from ..graph.edge_list import EdgeList
 from ..graph.relations import MAX_RELATIONS
 
-Array = jax.Array
 Below = Literal["gate", "zero"]
 Hold = Literal["once", "held"]
 Normalisation = Literal["none", "sqrt", "capped_sqrt", "fan", "row", "symmetric"]
@@ -336,45 +334,6 @@ class SpreadRule:
             leaves = np.bincount(edges.source, through, edges.n_nodes)
             return float((stays + leaves + kept * is_dangling).max(initial=0.0))
         return spectral_radius(edges.n_nodes, edges.source, edges.target, through, stays)
-
-
-def transmitted(activation: Array, code: RuleCode, params: RuleParams) -> Array:
-    """What nodes transmit, x: an array of the shape of `activation`."""
-    if code.below == "zero":
-        return activation  # what was below is 0 already
-    if code.is_soft:
-        return activation * jax.nn.sigmoid((activation - params.threshold) / params.softness)
-    return jnp.where(activation >= params.threshold, activation, 0.0)
-
-
-def settled(
-    before: Array, inflow: Array, held: Array, retention: Array, base: Array, code: RuleCode, params: RuleParams
-) -> Array:
-    """Activation after a round, raw, before the cap and before what is injected; all arrays have one shape.
-
-    Args:
-        before: A(t - 1).
-        inflow: I, the gate of conjunctions and what dangling nodes return included.
-        held: s, what was injected so far.
-        retention: rho.
-        base: C.
-        code: of the rule.
-        params: of the rule.
-    """
-    raw = (1.0 - params.leak) * (retention * before + base * inflow)
-    if code.restarts:
-        raw = (1.0 - params.restart) * raw + params.restart * held
-    if code.below == "zero":
-        raw = jnp.where(raw >= params.threshold, raw, 0.0)
-    return jnp.maximum(raw, held if code.sources == "held" else 0.0)  # what is held is not below 0 either
-
-
-def capped(raw: Array, code: RuleCode, params: RuleParams) -> tuple[Array, Array]:
-    """A and raw after a round, once what is injected has been added."""
-    if code.is_capped:
-        return jnp.minimum(raw, params.cap), raw
-    raw = jnp.minimum(raw, SATURATION)
-    return raw, raw
 
 
 def edges_of(graph: Any) -> EdgeList:

@@ -8,7 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from ...graph.layout import GraphArrays
-from ..rule import RuleCode, RuleParams, capped, settled, transmitted
+from ..one_round import capped, settled, transmitted
+from ..rule import RuleCode, RuleParams
 from .edges import edges_of, let_through, targets
 from .state import IN_BOUNDS, Counts, Here, Record, Scratch, reach
 

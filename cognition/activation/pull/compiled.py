@@ -9,7 +9,8 @@ from typing import Any, Literal, NamedTuple, cast
 import jax
 import jax.numpy as jnp
 
-from ..rule import RuleCode, capped
+from ..one_round import capped
+from ..rule import RuleCode
 from .dense import dense_pull
 from .ell import ell_pull
 from .packing import injection, nodes_of, numbers_of, packed_result

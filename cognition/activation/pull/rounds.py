@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ..rule import RuleCode, RuleParams, capped, settled, transmitted
+from ..one_round import capped, settled, transmitted
+from ..rule import RuleCode, RuleParams
 
 Array = jax.Array
 Pull = Callable[[Array], tuple[Array, Array | None]]
