@@ -126,7 +126,7 @@ class DeepAgent(OnlineAgent):
                 "`credit` must be 'stream' in a world with feedback='stream', got 'attributed'; a deep learner cannot "
                 "credit a late outcome to its decision. Build the world with feedback='attributed' to let it pay there."
             )
-        encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
+        encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked, box="uniform", joint=False)
         self._view = _VectorView(env, encoder, boundary_terminates, previous)
         self._globals = _OwnGlobals()
         self._n_known_calls = 0

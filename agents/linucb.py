@@ -150,7 +150,9 @@ class LinUCB(OnlineAgent):
         if not (0 < forgetting <= 1 and 0 <= gamma <= 1):
             raise ValueError(f"`forgetting` must lie in (0, 1] and `gamma` in [0, 1], got {forgetting} and {gamma}.")
         schema = schema_of(env)
-        self._encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
+        self._encoder = FeatureEncoder(
+            env.observation_space, schema, rank=rank, masked=masked, box="uniform", joint=False
+        )
         self._ledger: Ledger[_Case] = Ledger(credit, schema)
         owner = np.arange(self.n_actions)
         self._factor = np.ones(self.n_actions)

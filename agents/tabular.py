@@ -92,11 +92,13 @@ class TabularQ(OnlineAgent):
                 f"`epsilon_steps` and `max_states` must be positive, got {epsilon_steps} and {max_states}."
             )
         schema = schema_of(env)
-        everything = FeatureEncoder(env.observation_space, schema, rank="none")
+        everything = FeatureEncoder(env.observation_space, schema, rank="none", box="uniform", joint=False)
         self.fields = _key_fields(everything.cells, schema, fields, max_states, entity=entity)
         statuses = {field.status for field in schema.fields if field.name in self.fields} if schema else set()
         masked = [name for name in everything.cells if name not in self.fields and name not in statuses]
-        self._encoder = FeatureEncoder(env.observation_space, schema, rank="none", masked=masked)
+        self._encoder = FeatureEncoder(
+            env.observation_space, schema, rank="none", masked=masked, box="uniform", joint=False
+        )
         self._ledger: Ledger[_Case] = Ledger(credit, schema)
         self.alpha, self.gamma, self.optimism = alpha, gamma, optimism
         self._use_stake = use_stake
