@@ -36,7 +36,7 @@ def paths_of(layout: Layout) -> Callable[[Any], tuple[Any, Any, Any]]:
 
     def paths(observation: Any) -> tuple[Array, Array, Array]:
         code = codes(observation)
-        nodes = [jnp.zeros((1,), jnp.int32), first + code]
+        nodes: list[Any] = [jnp.zeros((1,), jnp.int32), first + code]
         activation = [jnp.ones((1,), jnp.float32), jnp.where(is_off & (code == 0), np.float32(0), np.float32(1))]
         if table is not None:
             numbers = jnp.stack([flat(observation, one.path, one.position) for one in layout.binned])
