@@ -7,17 +7,17 @@ of `Agent`; `OnlineAgent` gives a learner of this package the same loop as a met
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import gymnasium
 import numpy as np
 
-from . import arguments
+from . import arguments, callbacks
+from .algorithm import Algorithm
 from .base import Agent, Transition
-
-Callback = Callable[[Any, Transition], bool | None]
-"""Called after every step with (agent, transition); returning False ends the run."""
+from .callbacks import Callback as Callback  # part of this module's face, too
 
 AGENT_STREAM = 1  # Gymnasium's environments draw from default_rng(seed), which is [seed] without a second word
 
@@ -71,6 +71,10 @@ class Stage:
         agent: what acts.
         env: where it acts.
         seed: seed of the environment's first reset; later episodes continue its stream.
+
+    Attributes:
+        episode_return: sum of the rewards of the episode so far.
+        episode_length: its steps so far.
     """
 
     def __init__(self, agent: Agent, env: gymnasium.Env[Any, Any], seed: int | None = None) -> None:
@@ -78,23 +82,29 @@ class Stage:
         self._observation: Any = None
         self._is_open = False
         self._calls, self._n_known = calls_of(env), 0
+        self.episode_return, self.episode_length = 0.0, 0
 
     def advance(self, n_steps: int, callback: Callback | None = None) -> int:
         """Take up to `n_steps` steps; episodes that end are followed by new ones. Returns the number of steps taken."""
+        agent, env, calls = self.agent, self.env, self._calls
         for done in range(n_steps):
-            if not self._is_open or self._calls.n != self._n_known:
-                self._observation, info = self.env.reset(seed=self._seed)
+            if not self._is_open or calls.n != self._n_known:
+                self._observation, info = env.reset(seed=self._seed)
                 self._seed, self._is_open = None, True
-                self.agent.begin(self._observation, info)
-            action = self.agent.act(self._observation)
-            observation, reward, terminated, truncated, info = self.env.step(action)
+                self.episode_return, self.episode_length = 0.0, 0
+                agent.begin(self._observation, info)
+            action = agent.act(self._observation)
+            observation, reward, terminated, truncated, info = env.step(action)
+            reward = float(reward)
             transition = Transition(
-                self._observation, action, float(reward), observation, bool(terminated), bool(truncated), info
+                self._observation, action, reward, observation, bool(terminated), bool(truncated), info
             )
-            self.agent.observe(transition)
+            agent.observe(transition)
+            self.episode_return += reward
+            self.episode_length += 1
             self._observation, self._is_open = observation, not (terminated or truncated)
-            self._n_known = self._calls.n
-            if callback is not None and callback(self.agent, transition) is False:
+            self._n_known = calls.n
+            if callback is not None and callback(agent, transition) is False:
                 return done + 1
         return n_steps
 
@@ -111,8 +121,10 @@ def run(
     return Stage(agent, env, seed).advance(n_steps, callback)
 
 
-class OnlineAgent:
+class OnlineAgent(Algorithm):
     """Base of the agents that learn step by step. Subclasses implement `begin`, `act`, `observe` and `_greedy`.
+
+    To callbacks, loggers and `evaluate_policy` of stable-baselines3 it is an algorithm (see `Algorithm`).
 
     Args:
         env: environment with a Discrete action space.
@@ -121,10 +133,6 @@ class OnlineAgent:
     Raises:
         TypeError: another action space, or a seed that is no whole number.
         ValueError: a negative seed.
-
-    Attributes:
-        env: the environment, or None after loading without one.
-        num_timesteps: steps learnt so far.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], *, seed: int = 0) -> None:
@@ -133,12 +141,10 @@ class OnlineAgent:
                 f"`env.action_space` must be Discrete and start at 0, got {env.action_space}; "
                 "wrap the environment so that each choice has one number."
             )
-        self.env: gymnasium.Env[Any, Any] | None = env
+        super().__init__(env)
         self._observation_space: gymnasium.Space[Any] = env.observation_space
         self.seed = arguments.whole_number("seed", seed, 0)
         self.n_actions = int(env.action_space.n)
-        self.num_timesteps = 0
-        self._stage: Stage | None = None
         self._n_observed = 0
         self._first_seed = self.seed  # of the environment's first reset in `learn`
 
@@ -159,46 +165,85 @@ class OnlineAgent:
     def learn(
         self,
         total_timesteps: int,
-        *,
-        callback: Callback | None = None,
-        progress_bar: bool = False,
+        callback: Any = None,
+        log_interval: int | None = 4,
+        tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+        *,
+        tensorboard_log: str | os.PathLike[str] | None = None,
+        log_steps: int | None = 1_000,
     ) -> Self:
         """Live and learn for `total_timesteps` more steps.
 
         A second call goes on where the first stopped, in the same episode; a new one begins where anybody else has
         reset or stepped the environment in between.
 
+        Something is logged if `set_logger` was called, a folder for TensorBoard is given or `verbose` is set; without
+        callbacks and loggers of stable-baselines3 it is not imported, and nothing is counted or written.
+
         Args:
             total_timesteps: number of steps, at least 1.
-            callback: called as `callback(agent, transition)` after every step; returning False stops.
+            callback: called after every step; what it is told follows from its kind. A function of
+                (agent, transition): those two; returning False stops. A `BaseCallback` of stable-baselines3, or a
+                function whose parameters are named `locals` and `globals` (underscores are ignored): what
+                stable-baselines3 tells it; anything but a true value stops. A list calls all of its members. A rollout
+                is an episode, and `new_obs` is what the step showed, also at the end of an episode.
+            log_interval: episodes between two lines of the log, as in stable-baselines3; None for no such lines.
+            tb_log_name: name of the run among the TensorBoard files; by default that of the class.
+            reset_num_timesteps: count `num_timesteps` from 0 again, and begin a new TensorBoard run. False goes on in
+                the last one.
             progress_bar: show progress and the estimated time left.
-            reset_num_timesteps: count `num_timesteps` from 0 again.
+            tensorboard_log: folder of TensorBoard files of this call; by default the attribute of this name.
+            log_steps: steps between two lines of the log at most, for episodes may be long; None for no such lines.
 
         Raises:
-            ValueError: no environment, or a number of steps below 1.
-            TypeError: the number of steps is not a whole one.
+            ValueError: no environment, a number below 1, a callback that works only inside of another one, or a
+                folder for TensorBoard beside a logger that was set.
+            TypeError: a number that is not whole, or a callback that cannot be used.
+            OSError: a folder of the log or of a callback cannot be written.
         """
         if self.env is None:
             raise ValueError("`env` is missing; load the agent with an environment, `load(path, env)`, to go on.")
         total_timesteps = arguments.whole_number("total_timesteps", total_timesteps, 1)
+        session = self._session(
+            callback,
+            tensorboard_log,
+            log_interval=log_interval,
+            log_steps=log_steps,
+            tb_log_name=tb_log_name,
+            reset_num_timesteps=reset_num_timesteps,
+            progress_bar=progress_bar,
+        )
         if reset_num_timesteps:
             self.num_timesteps = 0
-        if not progress_bar:
-            self._live(self.env, total_timesteps, self._counting(callback))
+        self._total_timesteps = self.num_timesteps + total_timesteps
+        if session is None:
+            on_step = callbacks.joined(callbacks.listed(callback))
+            self._show_progress(self.env, total_timesteps, on_step, progress_bar=progress_bar)
             return self
+        session.start()
+        self._show_progress(self.env, total_timesteps, session.after_step, progress_bar=progress_bar)
+        session.end()
+        return self
+
+    def _show_progress(
+        self, env: gymnasium.Env[Any, Any], total_timesteps: int, on_step: Callback | None, *, progress_bar: bool
+    ) -> None:
+        if not progress_bar:
+            self._live(env, total_timesteps, self._counting(on_step))
+            return
         from rich.progress import Progress  # costs 60 ms, and most runs show none
 
         with Progress() as progress:
             task = progress.add_task("learning", total=total_timesteps)
-            self._live(self.env, total_timesteps, self._counting(callback, lambda: progress.advance(task)))
-        return self
+            self._live(env, total_timesteps, self._counting(on_step, lambda: progress.advance(task)))
 
     def _live(self, env: gymnasium.Env[Any, Any], total_timesteps: int, on_transition: Callback) -> None:
         """The loop itself; an algorithm that owns its loop puts its own here."""
-        if self._stage is None:
-            self._stage = Stage(self, env, self._first_seed)
-        self._stage.advance(total_timesteps, on_transition)
+        if self.stage is None:
+            self.stage = Stage(self, env, self._first_seed)
+        self.stage.advance(total_timesteps, on_transition)
 
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = True
@@ -219,6 +264,16 @@ class OnlineAgent:
             return np.asarray(self._greedy(observation), np.int64), state
         return np.array([self._greedy(single) for single in batch], np.int64), state
 
+    @property
+    def observation_space(self) -> gymnasium.Space[Any]:
+        """Observations that it was built for."""
+        return self._observation_space
+
+    @property
+    def action_space(self) -> gymnasium.spaces.Discrete:
+        """Actions that it chooses from."""
+        return gymnasium.spaces.Discrete(self.n_actions)
+
     def _check_outcomes(self, transition: Transition) -> None:
         """Refuse rewards that nothing can be learnt from, before they reach a memory that they would spoil for good.
 
@@ -237,13 +292,16 @@ class OnlineAgent:
                 )
 
     def _counting(self, callback: Callback | None, tick: Callable[[], None] | None = None) -> Callback:
-        def count(agent: Any, transition: Transition) -> bool | None:
+        def count(agent: Any, transition: Transition) -> None:
+            self.num_timesteps += 1
+
+        def count_and_call(agent: Any, transition: Transition) -> bool | None:
             self.num_timesteps += 1
             if tick is not None:
                 tick()
             return callback(agent, transition) if callback is not None else None
 
-        return count
+        return count if callback is None and tick is None else count_and_call
 
     def _unbatch(self, observation: Any) -> list[Any] | None:
         """The single observations of a batch, or None for a single observation."""
