@@ -3,6 +3,7 @@
 `habitus.agents.features.FeatureEncoder` puts them together and is what agents use.
 """
 
+from .batches import singles
 from .bins import UNIFORM_BINS, Rank
 from .grids import Grids, random_grids, tile_coding
 from .intervals import UNBOUNDED_SCALE, Intervals
@@ -24,5 +25,6 @@ __all__ = [
     "number_of",
     "random_grids",
     "read_space",
+    "singles",
     "tile_coding",
 ]
