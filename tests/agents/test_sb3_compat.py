@@ -8,6 +8,7 @@ import sys
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from habitus.agents import LinUCB, Substrate, TabularQ
 from habitus.agents.online import calls_of
 from habitus.agents.sb3_vec_env import GymnasiumVecEnv
@@ -68,10 +69,9 @@ def test_evaluate_policy_takes_several_environments_at_once(lanterns, tmp_path, 
     assert contents(agent, tmp_path) == before
 
 
-def test_evaluate_policy_takes_the_vector_environments_of_worlds():
-    world = "habitus/CustomerService-v0"
-    agent = LinUCB(gymnasium.make(world)).learn(20)
-    vec = gymnasium.make_vec(world, num_envs=3, horizon=15, autoreset_mode="SameStep")
+def test_evaluate_policy_takes_vector_environments_of_gymnasium(lanterns):
+    agent = LinUCB(lanterns()).learn(20)
+    vec = SyncVectorEnv([lambda: lanterns(horizon=15)] * 3, autoreset_mode=AutoresetMode.SAME_STEP)
     _, lengths = evaluate_policy(
         agent, VecMonitor(GymnasiumVecEnv(vec)), n_eval_episodes=5, return_episode_rewards=True
     )
@@ -81,7 +81,7 @@ def test_evaluate_policy_takes_the_vector_environments_of_worlds():
 @pytest.mark.parametrize("env_id", ["MountainCar-v0", "FrozenLake-v1"])  # a Box, and a number
 def test_evaluate_policy_takes_other_observations(env_id):
     env = gymnasium.make(env_id, max_episode_steps=20)
-    agent = Substrate(env).learn(50)
+    agent = LinUCB(env).learn(50)
     mean, _ = evaluate_policy(agent, Monitor(gymnasium.make(env_id, max_episode_steps=20)), n_eval_episodes=2)
     assert -20 <= mean <= 1
 
@@ -133,10 +133,10 @@ def test_evaluating_in_the_view_ends_the_episode_of_the_agent_and_nothing_else(l
 
 def test_learning_without_stable_baselines3_does_not_import_it():
     code = (
-        "import sys, gymnasium; from habitus.agents import LinUCB, Substrate\n"
+        "import sys, gymnasium; from habitus.agents import LinUCB, Substrate, TabularQ\n"
         "env = gymnasium.make('CliffWalking-v1', max_episode_steps=9)\n"
         "seen = []\n"
-        "for agent in (Substrate(env), LinUCB(env)):\n"
+        "for agent in (TabularQ(env), LinUCB(env)):\n"
         "    agent.learn(20).learn(5, lambda a, t: None).learn(5, [lambda a, t: seen.append(t), lambda a, t: True])\n"
         "print(len(seen), [name for name in ('torch', 'stable_baselines3', 'tensorboard') if name in sys.modules])"
     )
