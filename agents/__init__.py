@@ -20,6 +20,8 @@ from .online import run
 
 if TYPE_CHECKING:
     from .deep import DeepAgent as DeepAgent
+    from .evaluation import OnlineScore as OnlineScore
+    from .evaluation import evaluate_online as evaluate_online
     from .linucb import LinUCB as LinUCB
     from .simple import BestFixed as BestFixed
     from .simple import FixedAction as FixedAction
@@ -54,10 +56,12 @@ _EXPORTS = {
     "DeepAgent": "deep",
     "FixedAction": "simple",
     "LinUCB": "linucb",
+    "OnlineScore": "evaluation",
     "PolicyAgent": "simple",
     "RandomAgent": "simple",
     "Substrate": "substrate",
     "TabularQ": "tabular",
+    "evaluate_online": "evaluation",
 }
 
 __all__ = [
@@ -68,12 +72,14 @@ __all__ = [
     "DeepAgent",
     "FixedAction",
     "LinUCB",
+    "OnlineScore",
     "PolicyAgent",
     "RandomAgent",
     "Substrate",
     "TabularQ",
     "Transition",
     "agent_class",
+    "evaluate_online",
     "make",
     "run",
 ]

@@ -18,13 +18,14 @@ class RandomAgent(OnlineAgent):
     def __init__(self, env: gymnasium.Env[Any, Any], *, seed: int = 0) -> None:
         super().__init__(env, seed=seed)
         self._rng = generator(self.seed)
+        self._idle_rng = self._rng.spawn(1)[0]  # of `predict`, which must leave the agent's own choices alone
 
     def act(self, observation: Any) -> int:
         """Uniform over the actions."""
         return int(self._rng.integers(self.n_actions))
 
     def _greedy(self, observation: Any) -> int:
-        return self.act(observation)
+        return int(self._idle_rng.integers(self.n_actions))
 
 
 class FixedAction(OnlineAgent):

@@ -19,7 +19,8 @@ MAY_IMPORT = {
 # package -> the modules that may import it
 HOMES = {
     "torch": {"agents/deep.py"},
-    "stable_baselines3": {"agents/deep.py", "agents/sb3_vec_env.py"},  # who does not train deep needs no VecEnv
+    # who neither trains deep nor uses its callbacks and loggers needs none of it
+    "stable_baselines3": {f"agents/{name}.py" for name in ("deep", "sb3_callbacks", "sb3_logging", "sb3_vec_env")},
     "sb3_contrib": {"agents/deep.py"},
     "tensorboard": {"experiments/tensorboard.py"},
     "faiss": {"cognition/vectors.py"},
