@@ -1,16 +1,18 @@
-"""How large rewards are where nobody declares it: a bound that is learnt from them, for a learner that wants returns
-within [-1, 1].
+"""How large rewards are where nobody declares it: the unit in which a learner sees them.
 
-What a learner holds in an edge is a discounted return, so it is that which has to be bounded, not the single reward. A
-trace z <- gamma z + r of the rewards of an episode is as large as the returns that they make up. Its peak |z| (or that
-of |r|) sets the bound, and fades slowly, so that the disasters of a beginner do not make everything after them small.
+What a learner holds in its edges are returns, and initial optimism is a claim about returns, so the unit has to be one
+of them: about what twenty usual rewards come to, or the best that twenty steps have brought where that is more. A rare
+disaster does not count: measured in its unit (CliffWalking's -100 among -1) every step costs next to nothing, and an
+optimist never comes home. Gains therefore stay within 1 or little above; losses may lie below -1, where they are as bad
+as a learner can hold.
 
-The bound is a power of two and moves only when the peak leaves (bound / 8, bound]; all weights have then to be
-multiplied by one factor, which happens rarely, and a power of two rounds none of them.
+The bound is a power of two and moves only when what it stands for leaves (bound / 2.5, bound]; all weights have then to
+be multiplied by one factor, which happens rarely, and a power of two rounds none of them.
 
 Source: ours. The need is that of Pop-Art (van Hasselt et al. 2016, "Learning values across many orders of magnitude"):
 when the scale of targets moves, what was learnt must keep its meaning.
-Differs from it: a bound instead of mean and deviation, since returns of 0 must stay 0 where gains and losses are apart.
+Differs from it: a bound instead of mean and deviation, since gains and losses are apart and a return of 0 has to stay
+0.
 """
 
 from __future__ import annotations
@@ -20,8 +22,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-SHRINK = 8.0  # the bound is lowered when the peak has faded to this part of it
-HALF_LIFE_STEPS = 2_000.0  # after which a peak has faded to half, unless it is met again
+REACH = 0.95  # discount per step of what is counted together: 20 steps
+USUAL_STEP, FIRST_STEP, FIRST = 1.02, 1.5, 16.0  # factor by which one reward can move what is usual; the first few
+SHRINK = 2.5  # the bound is lowered when what it stands for is this part of it
+HALF_LIFE_STEPS = 10_000.0  # after which the best return has faded to half, unless it is met again
 LEAST, MOST = 2.0**-60, 2.0**60  # bounds stay far from the ends of float32
 
 
@@ -30,18 +34,27 @@ class RewardScale(NamedTuple):
 
     Attributes:
         bound: what a reward is divided by before it is learnt, a power of two.
-        peak: largest |return| or |reward| met, faded; 0 until the first reward that is not 0.
-        trace: discounted sum of the rewards of the episode so far.
+        usual: size of a usual reward that is not 0: it follows |reward|, by a bounded factor at a time, and so stays
+            near the median; 0 until the first such reward.
+        seen: rewards that are not 0 so far, up to `FIRST`.
+        number: discounted number of rewards that are not 0, of the episode so far.
+        most: largest such number met.
+        gain: discounted sum of the rewards of the episode so far.
+        best: largest such sum met, faded.
     """
 
     bound: Any
-    peak: Any
-    trace: Any
+    usual: Any
+    seen: Any
+    number: Any
+    most: Any
+    gain: Any
+    best: Any
 
 
 def initial(bound: float = 1.0) -> RewardScale:
     """Nothing is known; `bound` is only what rewards of 0 are divided by."""
-    return RewardScale(bound, 0.0, 0.0)
+    return RewardScale(bound, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 
 def update(
@@ -55,21 +68,29 @@ def update(
         scale: state so far.
         reward: in the environment's unit, finite.
         is_end: the encounter or the episode ended with this step: what follows has no part in its return.
-        gamma: discount per step of the learner, in [0, 1].
-        half_life: steps after which a peak has faded to half, > 0.
+        gamma: discount per step of the learner, in [0, 1]; below `REACH` it takes its place.
+        half_life: steps after which the best return has faded to half, > 0.
 
     Returns:
         (state, old bound / new bound). The factor is 1 unless the bound has moved, and also at the first reward that is
         not 0: no weight has learnt from a reward before, and initial optimism is meant in units of the bound.
     """
-    trace = gamma * scale.trace + reward
-    peak = min(max(scale.peak * 0.5 ** (1.0 / half_life), abs(trace), abs(reward)), MOST)
-    ended = 0.0 if is_end else trace
-    if peak < LEAST or (scale.peak > 0 and scale.bound / SHRINK < peak <= scale.bound):
-        return RewardScale(scale.bound, peak, ended), 1.0
-    mantissa, exponent = math.frexp(peak)  # peak = mantissa 2^exponent, mantissa in [.5, 1)
-    bound = math.ldexp(mantissa if mantissa == 0.5 else 1.0, exponent)
-    return RewardScale(bound, peak, ended), scale.bound / bound if scale.peak > 0 else 1.0
+    discount, size = min(gamma, REACH), min(abs(reward), MOST)
+    number = discount * scale.number + (size >= LEAST)
+    gain = min(max(discount * scale.gain + reward, -MOST), MOST)
+    usual, seen, most = scale.usual, scale.seen, max(scale.most, number)
+    best = max(scale.best * 0.5 ** (1.0 / half_life), gain)
+    if size >= LEAST:
+        step = USUAL_STEP if seen >= FIRST else FIRST_STEP
+        usual, seen = min(max(size, usual / step), usual * step) if usual > 0 else size, min(seen + 1.0, FIRST)
+    bound, target = scale.bound, max(usual * most, best)
+    if target >= LEAST and not (scale.usual > 0 and bound / SHRINK < target <= bound):
+        mantissa, exponent = math.frexp(target)  # target = mantissa 2^exponent, mantissa in [.5, 1)
+        bound = math.ldexp(mantissa if mantissa == 0.5 else 1.0, exponent)
+    factor = scale.bound / bound if scale.usual > 0 else 1.0
+    if is_end:
+        number, gain = 0.0, 0.0
+    return RewardScale(bound, usual, seen, number, most, gain, best), factor
 
 
 def pure_update(
@@ -82,17 +103,26 @@ def pure_update(
     """
     import jax.numpy as jnp
 
-    trace = jnp.asarray(gamma, jnp.float32) * scale.trace + reward
-    fading = np.float32(0.5 ** (1.0 / half_life))
-    peak = jnp.maximum(scale.peak * fading, jnp.maximum(jnp.abs(trace), jnp.abs(reward)))
-    peak = jnp.minimum(peak, np.float32(MOST))
-    is_first = scale.peak == 0
-    is_kept = (peak <= scale.bound) & (peak > scale.bound * np.float32(1 / SHRINK)) & ~is_first
-    mantissa, exponent = jnp.frexp(peak)
+    discount = jnp.minimum(jnp.asarray(gamma, jnp.float32), np.float32(REACH))
+    size = jnp.minimum(jnp.abs(jnp.asarray(reward, jnp.float32)), np.float32(MOST))
+    is_reward, is_first = size >= np.float32(LEAST), scale.usual == 0
+    number = discount * scale.number + is_reward
+    gain = jnp.clip(discount * scale.gain + reward, np.float32(-MOST), np.float32(MOST))
+    most = jnp.maximum(scale.most, number)
+    best = jnp.maximum(scale.best * np.float32(0.5 ** (1.0 / half_life)), gain)
+    step = jnp.where(scale.seen >= FIRST, np.float32(USUAL_STEP), np.float32(FIRST_STEP))
+    seen = jnp.minimum(scale.seen + is_reward, np.float32(FIRST))
+    moved = jnp.clip(size, scale.usual / step, scale.usual * step)
+    usual = jnp.where(is_reward, jnp.where(is_first, size, moved), scale.usual)
+    target = jnp.maximum(usual * most, best)
+    is_kept = (target <= scale.bound) & (target > scale.bound * np.float32(1 / SHRINK)) & ~is_first
+    mantissa, exponent = jnp.frexp(target)
     least_above = jnp.ldexp(jnp.where(mantissa == 0.5, np.float32(0.5), np.float32(1)), exponent)
-    bound = jnp.where(is_kept | (peak < np.float32(LEAST)), scale.bound, least_above)
+    bound = jnp.where(is_kept | (target < np.float32(LEAST)), scale.bound, least_above)
     factor = jnp.where(is_first, np.float32(1), scale.bound / bound)
-    return RewardScale(bound, peak, jnp.where(is_end, np.float32(0), trace)), factor
+    zero = np.float32(0)
+    number, gain = jnp.where(is_end, zero, number), jnp.where(is_end, zero, gain)
+    return RewardScale(bound, usual, seen, number, most, gain, best), factor
 
 
 def rescaled(weights: Any, factor: Any, initial_weights: Any, prior_share: Any) -> Any:
