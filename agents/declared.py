@@ -62,6 +62,24 @@ class DeclaredReview(Protocol):
     def loss(self) -> float: ...
 
 
+class DeclaredSignal(Protocol):
+    """A fact published in `info[name]`, as one of `labels`; the first means that there is none."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def labels(self) -> Sequence[str]: ...
+
+
+class DeclaredBehaviour(Protocol):
+    """The type of an entity shows in signal `symbol`, in the situation of signal `context`."""
+
+    @property
+    def symbol(self) -> str: ...
+    @property
+    def context(self) -> str: ...
+
+
 class DeclaredSchema(Protocol):
     """The declared facts of a world."""
 
@@ -81,6 +99,10 @@ class DeclaredSchema(Protocol):
     def scaled_actions(self) -> Sequence[DeclaredScaledAction]: ...
     @property
     def review(self) -> DeclaredReview | None: ...
+    @property
+    def signals(self) -> Sequence[DeclaredSignal]: ...
+    @property
+    def behaviours(self) -> Sequence[DeclaredBehaviour]: ...
     @property
     def sensitive(self) -> Sequence[str]: ...
     @property

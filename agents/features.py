@@ -133,6 +133,11 @@ class FeatureEncoder:
         """How often `encode` found a tile on a node that another tile took first; 0 where nothing is hashed."""
         return self._layout.grids.collisions if self._layout.grids else 0
 
+    @property
+    def code_positions(self) -> tuple[tuple[int, str, int, int], ...]:
+        """Of each code that is an entry of its own: position among the paths, kind, first node, number of nodes."""
+        return tuple((1 + i, self.kinds[one.first], one.first, one.n) for i, one in enumerate(self._layout.scalars))
+
     def encode(self, observation: Any) -> Features:
         """Active nodes of one observation.
 

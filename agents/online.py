@@ -17,6 +17,7 @@ import numpy as np
 from . import arguments, callbacks
 from .algorithm import Algorithm
 from .base import Agent, Transition
+from .encoding import singles
 from .callbacks import Callback as Callback  # part of this module's face, too
 
 AGENT_STREAM = 1  # Gymnasium's environments draw from default_rng(seed), which is [seed] without a second word
@@ -305,11 +306,4 @@ class OnlineAgent(Algorithm):
 
     def _unbatch(self, observation: Any) -> list[Any] | None:
         """The single observations of a batch, or None for a single observation."""
-        space = self._observation_space
-        if isinstance(space, gymnasium.spaces.Dict):
-            name, entry = next(iter(space.spaces.items()))
-            if np.ndim(observation[name]) == len(entry.shape or ()):
-                return None
-            size = len(observation[name])
-            return [{key: values[i] for key, values in observation.items()} for i in range(size)]
-        return None if np.ndim(observation) == len(space.shape or ()) else list(observation)
+        return singles(self._observation_space, observation)

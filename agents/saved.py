@@ -27,6 +27,8 @@ HEADER_TYPES: Mapping[str, type] = {
     "seed": int,
     "choices": int,
     "num_timesteps": int,
+    "reward_scale": list,
+    "learns_scale": bool,
 }
 
 

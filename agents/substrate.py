@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
 
@@ -20,17 +20,26 @@ from ..cognition import config as configs
 from ..cognition import decision as decisions
 from ..cognition import edges as edge_tables
 from ..cognition import learner, memory, persistence, stepping
-from ..cognition.config import Config, Rule, Structure
+from ..cognition.config import Rule
 from ..cognition.decision import Decision
 from ..cognition.errors import MismatchError
+from ..cognition.evidence import exploration_rate
+from ..cognition.learning.resting import REST
 from ..cognition.memory import Memory
+from ..cognition.params import params_of
 from ..cognition.style import Style, style_of
-from . import arguments, defaults, saved
+from . import arguments, defaults, reward_scale, saved
 from .base import Transition
+from .compiled import Anatomy, Senses
 from .credit import Credit
-from .declared import DeclaredSchema, schema_of, verdict_value
+from .declared import schema_of, verdict_value
+from .encoding import BoxCode
 from .features import FeatureEncoder, Features, Rank
 from .online import OnlineAgent, later_seed
+from .structures import BehaviourReader, node_words, structure_of
+
+Adviser = Callable[[Any], int]
+"""Names an action for an observation."""
 
 
 class _Attended(NamedTuple):
@@ -68,8 +77,12 @@ class Substrate(OnlineAgent):
         use_stake: learn outcomes per unit of the declared stake.
         share_scaled: let declared scaled actions share edges.
         use_review: learn from declared verdicts.
-        **settings: fields of `habitus.cognition.Config`; their defaults depend on whether the world declares economics.
-            Where an environment declares no schema, `reward_bound` is to be set; a larger reward warns once.
+        use_mask: keep away from actions that `info["action_mask"]` says are impossible.
+        adviser: names an action for an observation, such as expert rules (`habitus.scenarios.expert_policy(env)`); its
+            word is a node like any other, with an edge of gain `advice` to begin with. Not saved with the agent.
+        box, joint, scales, n_bins: how observations are encoded, see `FeatureEncoder`.
+        **settings: fields of `habitus.cognition.Config`; their defaults depend on what the world declares. Where an
+            environment declares no schema and no `reward_bound` is given, the scale of rewards is learnt.
 
     Raises:
         TypeError: an action or observation space that cannot be used, an unknown setting, or one of another type.
@@ -89,45 +102,76 @@ class Substrate(OnlineAgent):
         use_stake: bool = True,
         share_scaled: bool = True,
         use_review: bool = True,
+        use_mask: bool = True,
+        adviser: Adviser | None = None,
+        box: BoxCode = "auto",
+        joint: bool | None = None,
+        scales: Mapping[str, float] | None = None,
+        n_bins: int = 8,
         **settings: Any,
     ) -> None:
         super().__init__(env, seed=seed)
+        if adviser is not None and not callable(adviser):
+            raise TypeError(f"`adviser` must be a function of an observation, got {adviser!r}.")
         if credit not in get_args(Credit):
             raise ValueError(f"`credit` must be one of {list(get_args(Credit))}, got {credit!r}.")
-        arguments.switches(use_stake=use_stake, share_scaled=share_scaled, use_review=use_review)
+        arguments.switches(use_stake=use_stake, share_scaled=share_scaled, use_review=use_review, use_mask=use_mask)
         schema = schema_of(env)
         self.credit: Credit = credit
         self.style = style_of(style)
-        self._encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked)
+        encoding: dict[str, Any] = {"box": box, "joint": joint, "scales": dict(scales or {}), "n_bins": n_bins}
+        self._encoder = FeatureEncoder(env.observation_space, schema, rank=rank, masked=masked, **encoding)
         self._options = {
             "rank": rank,
             "masked": list(masked),
             "use_stake": use_stake,
             "share_scaled": share_scaled,
             "use_review": use_review,
+            "use_mask": use_mask,
+            **encoding,
         }
-        self._use_stake = use_stake
+        self._use_stake, self._use_mask, self._adviser = use_stake, use_mask, adviser
         self._actions = tuple(schema.actions) if schema else tuple(str(a) for a in range(self.n_actions))
         self._review = schema.review if schema and use_review else None
         self._about = self._actions.index(self._review.about) if self._review else configs.NO_ACTION
         self._pays_on_arrival = schema is not None and schema.feedback == "stream"
-        self.config = defaults.config_of(schema, rule, settings)
-        self._structure = _structure(schema, self.config, self._encoder, self.n_actions, share_scaled=share_scaled)
-        self._stepper = stepping.stepper(self._structure)
-        self._params = stepping.pack_params(configs.params_of(self.config, self.style))
-        edges = edge_tables.initial_edges(
-            self._structure, configs.node_variances(self.config, self._encoder.kinds), self._bias_gain()
+        self.config = defaults.config_of(schema, rule, settings, n_paths=self._encoder.n_active)
+        self._structure = structure_of(
+            schema,
+            self.config,
+            self._encoder,
+            self.n_actions,
+            share_scaled=share_scaled,
+            has_adviser=adviser is not None,
         )
+        self._behaviours = BehaviourReader(schema, self._structure)
+        self._stepper = stepping.stepper(self._structure)
+        self._params = stepping.pack_params(params_of(self.config, self.style))
+        _, kinds = node_words(self._structure, self._encoder, self._actions)
+        edges = edge_tables.initial_edges(
+            self._structure,
+            configs.node_variances(self.config, kinds),
+            self._bias_gain(),
+            advice=self.config.advice,
+            optimism=self.config.optimism,
+        )
+        self._schema, self._initial_edges = schema, edges
         self._buffers = stepping.pack(learner.initial_state(edges, self._structure))
-        self._is_scale_known = schema is not None
+        self._scale = reward_scale.initial(self.config.reward_bound)
+        self._learns_scale = schema is None and "reward_bound" not in settings
+        self._is_scale_known = schema is not None or self._learns_scale
+        self._n_steps = 0
         self._choices = 0  # made so far; numbers the random words
         self._noise: npt.NDArray[np.uint32] | None = None
         self._attended: _Attended | None = None
+        self._mask: npt.NDArray[np.bool_] | None = None
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
         """A new episode starts; outcomes that were still to come are forgotten with the old one."""
         features = self._encode(observation)
-        self._buffers, action = self._stepper.begin(self._buffers, self._params, self._row(features))
+        self._mask = self._mask_of(info)
+        row = self._row(observation, features, self._mask)
+        self._buffers, action = self._stepper.begin(self._buffers, self._params, row)
         self._attended = _Attended(observation, features, action)
 
     def act(self, observation: Any) -> int:
@@ -141,7 +185,9 @@ class Substrate(OnlineAgent):
         info = transition.info
         self._attend(transition.observation)
         features = self._encode(transition.next_observation)
-        bound, n_slots = self.config.reward_bound, self._structure.feedback_slots
+        is_end = bool(transition.terminated or info.get("boundary", False))
+        bound = self._bound_after(transition.reward, is_end=is_end or transition.truncated)
+        n_slots = self._structure.feedback_slots
         reward, decision_id = transition.reward, configs.NO_DECISION
         arrived: list[tuple[int, float]] = []
         if self.credit == "attributed":
@@ -159,46 +205,81 @@ class Substrate(OnlineAgent):
             value_of_about = verdict_value(self._review, info.get(self._review.signal, ""))
             if value_of_about is not None:
                 opinion = (self._about, value_of_about / bound)
+        self._mask = self._mask_of(info)
         row = stepping.experience_row(
             self._structure,
-            self._row(features),
+            self._row(transition.next_observation, features, self._mask),
             action=transition.action,
             reward=reward / bound,
-            is_boundary=bool(transition.terminated or info.get("boundary", False)),
+            is_boundary=is_end,
             decision_id=decision_id,
             feedback=arrived[n_early:],
             opinion=opinion,
+            seen=self._behaviours.cells(info),
         )
-        self._buffers, action = self._stepper.step(self._buffers, self._params, row)
+        self._n_steps += 1
+        if self._n_steps % REST == 0:
+            self._buffers = self._stepper.learn(self._buffers, self._params, row)
+            self._buffers = self._stepper.rest(self._buffers, self._params, np.uint32(self.seed & 0xFFFFFFFF))
+            self._buffers, action = self._stepper.attend(self._buffers, self._params, row)
+        else:
+            self._buffers, action = self._stepper.step(self._buffers, self._params, row)
         self._attended = _Attended(transition.next_observation, features, action)
 
     def decide(self, observation: Any) -> Decision:
         """The greedy decision for an observation, with all its evidence. Learns nothing, writes nothing."""
-        features = self._encode(observation)
+        reading = self._read(observation, self._encode(observation))
         return decisions.decide(
-            self._read(features),
-            features.nodes,
-            features.activation,
-            features.stake,
-            structure=self._structure,
-            style=self.style,
-            labels=self._encoder.labels,
-            actions=self._actions,
+            reading, structure=self._structure, style=self.style, labels=self._words()[0], actions=self._actions
         )
 
     @property
     def memory(self) -> Memory:
         """What has been learnt, as a snapshot that can be read."""
         state = self._state()
+        labels, kinds = self._words()
         return memory.memory_of(
             state.edges,
             self._structure,
-            labels=self._encoder.labels,
-            kinds=self._encoder.kinds,
+            labels=labels,
+            kinds=kinds,
             decisions=self._column_labels(),
             step=int(state.step),
             version=int(state.version),
         )
+
+    @property
+    def lessons(self) -> int:
+        """Lessons learnt so far."""
+        return int(self._state().version)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps learnt so far, of all runs."""
+        return self._n_steps
+
+    @property
+    def anatomy(self) -> Anatomy:
+        """What it was built of, before it learnt anything; for compiled loops."""
+        senses = Senses(
+            encode=self._encoder.pure(),
+            entity=self._encoder.pure_entity(),
+            adviser=None,
+            schema=self._schema,
+            structure=self._structure,
+            reward_bound=self.config.reward_bound,
+            is_attributed=self.credit == "attributed",
+            use_stake=self._use_stake,
+            use_mask=self._use_mask,
+            use_review=self._review is not None,
+        )
+        return Anatomy(self._structure, senses, self._initial_edges)
+
+    @property
+    def exploration_rate(self) -> float:
+        """Chance that the next action is a random one."""
+        params = params_of(self.config, self.style)
+        return float(exploration_rate(self._state().rewards.since, params))
 
     @property
     def lost_feedback(self) -> dict[str, int]:
@@ -228,6 +309,8 @@ class Substrate(OnlineAgent):
             "seed": self.seed,
             "choices": self._choices,
             "num_timesteps": self.num_timesteps,
+            "reward_scale": list(self._scale),
+            "learns_scale": self._learns_scale,
         }
         return persistence.write(saved.target_of(path), header, arrays)
 
@@ -264,12 +347,32 @@ class Substrate(OnlineAgent):
                 raise MismatchError(saved.difference(path, name, header[name], expected))
         agent._buffers = stepping.pack(saved.filled(path, agent._state(), arrays))
         agent._choices, agent.num_timesteps = header["choices"], header["num_timesteps"]
+        agent._n_steps = int(agent._state().step)
+        agent._scale = reward_scale.RewardScale(*header["reward_scale"])
+        agent._learns_scale = agent._learns_scale or header["learns_scale"]
         if agent._choices > 0:
             agent._first_seed = later_seed(agent.seed, agent._choices)
         return agent
 
     def _greedy(self, observation: Any) -> int:
-        return int(np.argmax(np.asarray(self._read(self._encode(observation)).evidence.urge)))
+        return int(np.argmax(np.asarray(self._read(observation, self._encode(observation)).evidence.urge)))
+
+    def _bound_after(self, reward: float, *, is_end: bool) -> float:
+        """What a reward is divided by; where it is learnt, what is known is brought to the new scale first."""
+        if not self._learns_scale:
+            return self.config.reward_bound
+        self._scale, factor = reward_scale.update(self._scale, reward, is_end=is_end, gamma=self.config.gamma)
+        if factor != 1.0:
+            self._buffers = self._stepper.rescale(self._buffers, self._initial_edges.net, np.float32(factor))
+        return float(self._scale.bound)
+
+    def _mask_of(self, info: Mapping[str, Any]) -> npt.NDArray[np.bool_] | None:
+        mask = info.get("action_mask") if self._use_mask else None
+        return None if mask is None else np.asarray(mask, np.bool_)
+
+    def _words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        known = self._state().known if self._structure.conjunctions else None
+        return node_words(self._structure, self._encoder, self._actions, known)
 
     def _check_scale(self, reward: float) -> None:
         """Warn once where no schema says how large rewards are and they are larger than was assumed."""
@@ -292,7 +395,8 @@ class Substrate(OnlineAgent):
         if attended is None:
             attended = self._restored(features, observation)
         if attended is None or not _equal(attended.features, features):
-            self._buffers, action = self._stepper.attend(self._buffers, self._params, self._row(features))
+            row = self._row(observation, features, self._mask)
+            self._buffers, action = self._stepper.attend(self._buffers, self._params, row)
             attended = _Attended(observation, features, action)
         self._attended = attended
         return attended
@@ -300,22 +404,41 @@ class Substrate(OnlineAgent):
     def _restored(self, features: Features, observation: Any) -> _Attended | None:
         """The choice that a loaded state holds, if it is about `features`."""
         state = self._state()
-        stored = Features(np.asarray(state.paths.nodes), np.asarray(state.paths.activation), float(state.paths.stake))
+        there = state.situation
+        stored = Features(np.asarray(there.nodes), np.asarray(there.activation), float(there.stake))
         return _Attended(observation, features, state.action) if _equal(stored, features) else None
 
-    def _read(self, features: Features) -> stepping.Reading:
-        quiet = np.zeros(2, np.uint32)
-        row = stepping.paths_row(quiet, features.nodes, features.activation, features.stake)
-        return self._stepper.read(self._buffers, self._params, row)
+    def _read(self, observation: Any, features: Features) -> stepping.Reading:
+        return self._stepper.read(
+            self._buffers, self._params, self._situation(np.zeros(2, np.uint32), observation, features)
+        )
 
-    def _row(self, features: Features) -> stepping.Row:
-        """Paths of an observation with the random words of the next choice."""
+    def _row(self, observation: Any, features: Features, mask: npt.NDArray[np.bool_] | None) -> stepping.Row:
+        """A situation with the random words of the next choice."""
         block, position = divmod(self._choices, stepping.NOISE_BLOCK)
         if self._noise is None or position == 0:
-            words = stepping.noise_block(jnp.uint32(self.seed & 0xFFFFFFFF), jnp.uint32(block))
+            words = stepping.noise_block(jnp.uint32(self.seed & 0xFFFFFFFF), jnp.int32(block))
             self._noise = np.asarray(words)
         self._choices += 1
-        return stepping.paths_row(self._noise[position], features.nodes, features.activation, features.stake)
+        return self._situation(self._noise[position], observation, features, mask)
+
+    def _situation(
+        self,
+        noise: npt.NDArray[np.uint32],
+        observation: Any,
+        features: Features,
+        mask: npt.NDArray[np.bool_] | None = None,
+    ) -> stepping.Row:
+        return stepping.situation_row(
+            noise,
+            features.nodes,
+            features.activation,
+            features.stake,
+            entity=self._encoder.entity(observation),
+            advice=configs.NO_ACTION if self._adviser is None else int(self._adviser(observation)),
+            mask=mask,
+            n_actions=self.n_actions,
+        )
 
     def _encode(self, observation: Any) -> Features:
         features = self._encoder.encode(observation)
@@ -325,8 +448,8 @@ class Substrate(OnlineAgent):
         return stepping.unpack(self._buffers, self._structure)
 
     def _bias_gain(self) -> npt.NDArray[np.float32]:
-        """[C] f32: evidence of gain that every action starts with."""
-        gain = np.full(self._structure.n_columns, self.config.optimism, np.float32)
+        """[C] f32: evidence of gain that the bias starts with."""
+        gain = np.zeros(self._structure.n_columns, np.float32)
         if self._review is not None:
             column = self._structure.columns[self._actions.index(self._review.action)]
             gain[column] += self.config.opinion_prior * self._review.gain / self.config.reward_bound
@@ -346,30 +469,6 @@ class Substrate(OnlineAgent):
             "columns": list(self._structure.columns),
             "factors": list(self._structure.factors),
         }
-
-
-def _structure(
-    schema: DeclaredSchema | None, config: Config, encoder: FeatureEncoder, n_actions: int, *, share_scaled: bool
-) -> Structure:
-    owner, factor = list(range(n_actions)), [1.0] * n_actions
-    deliberation = [False] * n_actions
-    if schema is not None:
-        labels = list(schema.actions)
-        deliberation = [label in schema.deliberation for label in labels]
-        for scaled in schema.scaled_actions if share_scaled else ():
-            action = labels.index(scaled.action)
-            owner[action], factor[action] = labels.index(scaled.of), float(scaled.factor)
-    column_of = {action: column for column, action in enumerate(sorted(set(owner)))}
-    return Structure(
-        n_nodes=encoder.n_nodes,
-        n_paths=encoder.n_active,
-        columns=tuple(column_of[action] for action in owner),
-        factors=tuple(factor),
-        deliberation=tuple(deliberation),
-        ledger_capacity=config.ledger_capacity,
-        feedback_slots=config.feedback_slots,
-        rule=config.rule,
-    )
 
 
 def _equal(a: Features, b: Features) -> bool:

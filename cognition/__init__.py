@@ -33,25 +33,32 @@ from .activation import (
     spreadr,
     uptake,
 )
-from .config import NO_ACTION, NO_DECISION, Config, Params, Rule, Structure, node_variances, params_of
+from .config import NO_ACTION, NO_DECISION, NOTHING_SEEN, Config, Rule, node_variances
 from .decision import Avoided, Decision, Option, Path, Reads, decide
 from .edges import NEVER, Edges, Paths, initial_edges
 from .errors import DamagedFileError, MemoryFileError, MismatchError, NewerFileError
 from .evidence import Evidence, choose, evaluate
 from .graph import EdgeList, MemoryGraph
-from .learner import Experience, State, attend, begin, credit, initial_state, step
-from .learning import Lesson, learn, learn_all, lesson_words
+from .learner import Experience, State, attend, begin, credit, initial_state, observe, step
+from .learning.lessons import Lesson, learn, learn_all, lesson_words
+from .learning.resting import REST, rest
 from .ledger import Entry, Ledger
 from .memory import Edge, Memory, memory_of
+from .params import Params, params_of
+from .situation import Situation
+from .structure import Behaviour, Structure
 from .style import STYLES, Style, style_of
 
 __all__ = [
     "NEVER",
+    "NOTHING_SEEN",
     "NO_ACTION",
     "NO_DECISION",
+    "REST",
     "STYLES",
     "Activation",
     "Avoided",
+    "Behaviour",
     "Config",
     "DamagedFileError",
     "Decision",
@@ -77,6 +84,7 @@ __all__ = [
     "Reads",
     "Rule",
     "Sample",
+    "Situation",
     "Sources",
     "SpreadRule",
     "Spreader",
@@ -102,11 +110,13 @@ __all__ = [
     "literal",
     "memory_of",
     "node_variances",
+    "observe",
     "optimised_base_level",
     "pagerank",
     "params_of",
     "recall",
     "recent_base_level",
+    "rest",
     "sample",
     "soar_base_level",
     "soar_fan",

@@ -14,8 +14,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from .config import NO_ACTION, Structure
+from .config import NO_ACTION
+from .evidence import shares
+from .memory import ANY_ACTION
 from .stepping import Reading
+from .structure import Structure
 from .style import Style
 
 # Two normal estimates with equal deviation s: P(first is better) = Phi(d / (sqrt(2) s)), which a logistic function of
@@ -210,40 +213,38 @@ class Decision:
 
 def decide(
     reading: Reading,
-    index: npt.NDArray[np.int32],
-    activation: npt.NDArray[np.float32],
-    stake: float,
     *,
     structure: Structure,
     style: Style,
     labels: Sequence[str],
     actions: Sequence[str],
+    mask: npt.NDArray[np.bool_] | None = None,
     action: int = NO_ACTION,
 ) -> Decision:
     """Put a decision together from what the memory says about one observation.
 
     Args:
         reading: evidence and edges of the observation.
-        index: [P] i32, nodes of its paths.
-        activation: [P] f32, their activation.
-        stake: stake of the case.
         structure: shapes and shared columns.
         style: the style that `reading` was made with.
         labels: [N] what each node stands for.
         actions: [A] label of each action.
+        mask: [A] bool, False for impossible actions, which are neither chosen nor alternatives.
         action: explain this action instead of the greedy one.
     """
-    urge = np.asarray(reading.evidence.urge, np.float64)
+    possible = np.ones(structure.n_actions, np.bool_) if mask is None else mask
+    urge = np.where(possible, np.asarray(reading.evidence.urge, np.float64), -np.inf)
+    stake = float(reading.paths.stake)
     deviation = np.asarray(reading.evidence.deviation, np.float64)
     chosen = int(np.argmax(urge)) if action == NO_ACTION else action
     share = _shares(urge, float(deviation[chosen]))
     paths = [
-        _paths(reading, index, activation, stake, a, structure=structure, style=style, labels=labels, actions=actions)
+        _paths(reading, a, structure=structure, style=style, labels=labels, actions=actions)
         for a in range(structure.n_actions)
     ]
     # summed in double precision from the very strengths that were read; the compiled sum differs by rounding only
     score = [math.fsum(path.contribution for path in of_action) for of_action in paths]
-    others = [a for a in np.argsort(-urge, kind="stable").tolist() if a != chosen]
+    others = [a for a in np.argsort(-urge, kind="stable").tolist() if a != chosen and possible[a]]
     strongest = max(others, key=lambda a: abs(score[a]), default=None)
     losing = [(a, _probability_below_zero(score[a], float(deviation[a]))) for a in others]
     avoid = [
@@ -256,14 +257,14 @@ def decide(
         choice=actions[chosen],
         score=score[chosen],
         deviation=float(deviation[chosen]),
-        bonus=float(urge[chosen] - np.float64(reading.evidence.score[chosen])),
+        bonus=float(np.float64(reading.evidence.urge[chosen]) - np.float64(reading.evidence.score[chosen])),
         share=float(share[chosen]),
         alternatives=tuple(Option(a, actions[a], score[a], float(share[a])) for a in others),
         avoid=tuple(sorted(avoid, key=lambda one: -one.confidence)),
         evidence=_ranked(paths[chosen]),
         rival=() if strongest is None else _ranked(paths[strongest]),
         reads=Reads(int(reading.step), int(reading.version)),
-        stake=float(stake),
+        stake=stake,
         factor=structure.factors[chosen],
         style=style,
     )
@@ -275,9 +276,6 @@ def _ranked(paths: list[Path]) -> tuple[Path, ...]:
 
 def _paths(
     reading: Reading,
-    index: npt.NDArray[np.int32],
-    activation: npt.NDArray[np.float32],
-    stake: float,
     action: int,
     *,
     structure: Structure,
@@ -285,27 +283,32 @@ def _paths(
     labels: Sequence[str],
     actions: Sequence[str],
 ) -> list[Path]:
-    """The switched-on paths to one action."""
-    column = structure.columns[action]
-    gains = np.asarray(reading.net, np.float64)[:, column]
-    losses = np.asarray(reading.net, np.float64)[:, column + structure.n_columns]
-    uses = np.asarray(reading.uses)[:, column]
-    scale = float(np.float32(stake)) * structure.factors[action]
-    return [
-        Path(
-            node=labels[int(node)],
-            decision=actions[action],
-            activation=float(x),
-            gain_exc=max(float(gain), 0.0),
-            gain_inh=max(-float(gain), 0.0),
-            loss_exc=max(float(loss), 0.0),
-            loss_inh=max(-float(loss), 0.0),
-            uses=int(n),
-            contribution=scale * float(x) * (float(gain) - (1.0 + style.risk) * float(loss)),
+    """The switched-on paths to one action, and from the same nodes to all actions at once."""
+    column, width = structure.columns[action], structure.width
+    net, uses = np.asarray(reading.net, np.float64), np.asarray(reading.uses)
+    nodes, on = np.asarray(reading.paths.nodes), np.asarray(reading.paths.activation)
+    scale = float(np.float32(reading.paths.stake)) * structure.factors[action]
+    weight = on.astype(np.float64)
+    if structure.rule == "beta":
+        weight = np.asarray(shares(reading.paths.activation, reading.variance[:, : structure.n_columns]))[:, column]
+
+    def path(i: int, label: str, at: int, n_uses: int) -> Path:
+        gain, loss = float(net[i, at]), float(net[i, at + width])
+        return Path(
+            node=labels[int(nodes[i])],
+            decision=label,
+            activation=float(on[i]),
+            gain_exc=max(gain, 0.0),
+            gain_inh=max(-gain, 0.0),
+            loss_exc=max(loss, 0.0),
+            loss_inh=max(-loss, 0.0),
+            uses=n_uses,
+            contribution=scale * float(weight[i]) * (gain - (1.0 + style.risk) * loss),
         )
-        for node, x, gain, loss, n in zip(index, activation, gains, losses, uses, strict=True)
-        if x != 0
-    ]
+
+    own = [path(i, actions[action], column, int(uses[i, column])) for i in np.flatnonzero(on)]
+    common = [path(i, ANY_ACTION, structure.n_columns, int(uses[i].sum())) for i in structure.common if on[i] != 0]
+    return own + common
 
 
 def _shares(urge: npt.NDArray[np.float64], deviation: float) -> npt.NDArray[np.float64]:
@@ -323,4 +326,7 @@ def _probability_below_zero(score: float, deviation: float) -> float:
 def _line(path: Path) -> str:
     gain, loss = path.gain_exc - path.gain_inh, path.loss_exc - path.loss_inh
     on = "" if path.activation == 1 else f" x {path.activation:.2f}"
-    return f"  {path.contribution:+.4f}  {path.node}{on} (gain {gain:+.3f}, loss {loss:+.3f}, seen {path.uses} times)"
+    of = " for any action" * (path.decision == ANY_ACTION)
+    return (
+        f"  {path.contribution:+.4f}  {path.node}{on}{of} (gain {gain:+.3f}, loss {loss:+.3f}, seen {path.uses} times)"
+    )

@@ -1,11 +1,13 @@
 """The edges of the memory graph that end in decisions, as arrays.
 
-Every context node has one row: an edge to each decision's *gain* dendrite, then one to each decision's *loss* dendrite.
-An edge has an excitatory and an inhibitory strength in [0, 1], of which one is 0 (strengthening one first weakens the
-other), so that one net weight in [-1, 1] is their whole truth: exc = max(net, 0), inh = max(-net, 0).
+Every node has one row: an edge to each decision's *gain* dendrite, then one to each decision's *loss* dendrite. Where
+situations have edges to all decisions at once (`Structure.common`), the last column stands for those. An edge has an
+excitatory and an inhibitory strength in [0, 1], of which one is 0 (strengthening one first weakens the other), so that
+one net weight in [-1, 1] is their whole truth: exc = max(net, 0), inh = max(-net, 0).
 
 In the shapes below N is the number of nodes, P of paths (a node switched on by an observation), C of columns (decisions
-with edges of their own). Arrays are flat, because one-dimensional scatters are written in place and are the fastest.
+with edges of their own), W = C or C + 1 of columns with the common one. Arrays are flat, because one-dimensional
+scatters are written in place and are the fastest.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from .config import Structure
 from .shapes import check_shape
+from .structure import Structure
 
 Array = jax.Array
 NEVER = -1
@@ -45,22 +47,28 @@ class Paths(NamedTuple):
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Edges:
-    """All edges from context nodes to decisions.
+    """All edges from nodes to decisions.
 
     Attributes:
-        net: [N * 2C] f32 in [-1, 1], net strength; row of node k = gain of C columns, then loss of C columns.
-        variance: [N * C] f32, uncertainty of the net strength, shared by both channels.
+        net: [N * 2W] f32 in [-1, 1], net strength; row of node k = gain of W columns, then loss of W columns.
+        variance: [N * W] f32, uncertainty of the net strength, shared by both channels.
+        prior: [N] f32, variance of the edges from each node before any lesson; never learnt.
         activity: [N * 2C] i32; row of node k = step of the last decision that each of the C edges took part in, NEVER
             before, then the number of decisions that it took part in.
     """
 
     net: Array
     variance: Array
+    prior: Array
     activity: Array
 
 
 def initial_edges(
-    structure: Structure, variances: npt.NDArray[np.float32], bias_gain: npt.NDArray[np.float32] | None = None
+    structure: Structure,
+    variances: npt.NDArray[np.float32],
+    bias_gain: npt.NDArray[np.float32] | None = None,
+    advice: float = 0.0,
+    optimism: float = 0.0,
 ) -> Edges:
     """Edges before any experience.
 
@@ -68,26 +76,34 @@ def initial_edges(
         structure: numbers of nodes and columns.
         variances: [N] f32, initial variance of the edges from each node.
         bias_gain: [C] f32 in [-1, 1], initial net gain of the bias node's edges; 0 by default.
+        advice: initial net gain of the edge from an adviser's word to the action that it names.
+        optimism: initial evidence of gain of every action, spread over the observed nodes other than the bias.
     """
-    n_nodes, n_columns = structure.n_nodes, structure.n_columns
+    n_nodes, n_columns, width = structure.n_nodes, structure.n_columns, structure.width
     check_shape("variances", variances, n_nodes)
-    net = np.zeros((n_nodes, 2 * n_columns), np.float32)
+    net = np.zeros((n_nodes, 2 * width), np.float32)
+    if optimism:
+        net[1 : structure.n_context, :n_columns] = optimism / max(1, structure.n_base - 1)
     if bias_gain is not None:
         check_shape("bias_gain", bias_gain, n_columns)
         net[0, :n_columns] = np.clip(bias_gain, -1.0, 1.0)
+    if structure.advice:
+        for action, column in enumerate(structure.columns):
+            net[structure.first_advice + action, column] = advice
     activity = np.zeros((n_nodes, 2, n_columns), np.int32)
     activity[:, 0] = NEVER
     return Edges(
         net=jnp.asarray(net.reshape(-1)),
-        variance=jnp.asarray(np.repeat(variances, n_columns)),
+        variance=jnp.asarray(np.repeat(variances, width)),
+        prior=jnp.asarray(variances, jnp.float32),
         activity=jnp.asarray(activity.reshape(-1)),
     )
 
 
 def rows(edges: Edges, paths: Paths, structure: Structure) -> tuple[Array, Array]:
-    """Strengths and variances of all edges from the nodes of `paths`: [P, 2C] f32 and [P, C] f32."""
-    net = edges.net.reshape(structure.n_nodes, 2 * structure.n_columns)
-    variance = edges.variance.reshape(structure.n_nodes, structure.n_columns)
+    """Strengths and variances of all edges from the nodes of `paths`: [P, 2W] f32 and [P, W] f32."""
+    net = edges.net.reshape(structure.n_nodes, 2 * structure.width)
+    variance = edges.variance.reshape(structure.n_nodes, structure.width)
     return net.at[paths.nodes].get(mode=IN_BOUNDS), variance.at[paths.nodes].get(mode=IN_BOUNDS)
 
 

@@ -1,16 +1,20 @@
 """One step of a learner: credit what arrived, learn the step just taken, and choose the next action.
 
-Pure functions for ONE agent; vmap them over states and params, scan them over steps. Order within a step:
+Pure functions for ONE agent; vmap them over states and params, scan them over steps. Order within `observe`:
 
-1. the next observation is evaluated, unless a boundary (the end of an encounter) lies between, for what follows;
-2. a second opinion, if one was bought, teaches the action it is about, at once;
-3. the step just taken is learnt, unless its outcome is still to come: target = reward plus gamma times what follows,
-   the gain and the loss of the next greedy action;
-4. outcomes that arrived are credited to the paths stored with their decision (target = everything it was paid);
-5. a decision whose outcome is still to come is stored in the ledger;
-6. the next observation is evaluated with the new strengths, and an action is chosen.
+1. what the entity did is taken in, so that the next situation is read with the latest opinion;
+2. the next situation is evaluated, unless a boundary (the end of an encounter) lies between, for what follows;
+3. the step just taken is learnt, unless its outcome is still to come: target = reward, less the cost of time, plus
+   gamma times what follows, the gain and the loss of the next greedy action; decisions before it in the same encounter
+   take their share of the error (TD(lambda));
+4. a second opinion, if one was bought, teaches the action it is about;
+5. outcomes that arrived are credited to the paths stored with their decision (target = everything it was paid);
+6. a decision whose outcome is still to come is stored in the ledger.
 
-Source of 3: temporal-difference learning, Sutton (1988), per channel.
+`attend` then evaluates the next situation with the new strengths and chooses. Every REST steps, `rest` does what is
+rare (`learning.resting`).
+
+Sources of 3: temporal-difference learning, Sutton (1988), per channel; Mahadevan (1996) for the cost of time.
 """
 
 from __future__ import annotations
@@ -22,13 +26,34 @@ import jax
 import jax.numpy as jnp
 
 from . import ledger as ledgers
-from .config import NO_ACTION, NO_DECISION, Params, Structure
-from .edges import Edges, Paths, mark_activated
-from .evidence import choose, evaluate, greedy
-from .learning import Lesson, learn_all, lesson, lesson_words
+from .config import NO_ACTION, NO_DECISION
+from .edges import IN_BOUNDS, Edges, Paths, mark_activated
+from .evidence import allowed, choose, evaluate, greedy
+from .learning import cases, conjunctions, regimes, rewards
+from .learning.knowledge import Knowledge, initial_knowledge
+from .learning.lessons import Lesson, learn_all, lesson, lesson_words, reach, update
+from .learning.prototypes import witness
+from .learning.recall import recall
+from .learning.regimes import Regimes, initial_regimes
+from .learning.rewards import Rewards, initial_rewards
 from .ledger import Entry, Ledger, Settled
+from .params import Params
+from .situation import Situation, after, initial_encounter, own_actions
+from .structure import Structure
 
 Array = jax.Array
+
+
+class Trace(NamedTuple):
+    """Edges of the latest decisions of the encounter at hand, newest first; R edges each.
+
+    Attributes:
+        cells: [T - 1, R] i32, cells of the gain channel.
+        steps: [T - 1, R] f32, share of an error that each takes, decayed.
+    """
+
+    cells: Array
+    steps: Array
 
 
 @jax.tree_util.register_dataclass
@@ -39,16 +64,28 @@ class State:
     Attributes:
         edges: learnt strengths.
         ledger: decisions that wait for their outcome.
-        paths: paths of the observation at hand.
+        known: what decides which paths a situation opens.
+        trace: decisions that later errors reach.
+        rewards: what is usually paid.
+        regimes: strengths under other rules.
+        situation: what the observation at hand shows.
+        paths: the paths that it opens.
         action: [] i32, action chosen for it.
+        greedy: [] i32, the one that would have been chosen without exploration.
         step: [] i32, steps lived.
         version: [] i32, lessons learnt; it changes when, and only when, strengths may have.
     """
 
     edges: Edges
     ledger: Ledger
+    known: Knowledge
+    trace: Trace
+    rewards: Rewards
+    regimes: Regimes
+    situation: Situation
     paths: Paths
     action: Array
+    greedy: Array
     step: Array
     version: Array
 
@@ -65,7 +102,8 @@ class Experience(NamedTuple):
         feedback_value: [M] f32, the part of their outcome that was not in the reward of their step.
         opinion_action: [] i32, action that a second opinion is about, NO_ACTION if there is none.
         opinion: [] f32, what it says that this action would pay, per unit of stake.
-        next_paths: paths of the next observation.
+        seen: [S] i32, cells of what the entity did (`learning.prototypes`), NOTHING_SEEN for nothing.
+        following: the next situation.
     """
 
     action: Array
@@ -76,89 +114,302 @@ class Experience(NamedTuple):
     feedback_value: Array
     opinion_action: Array
     opinion: Array
-    next_paths: Paths
+    seen: Array
+    following: Situation
 
 
 def initial_state(edges: Edges, structure: Structure) -> State:
     """A learner that has seen nothing, not even a first observation; `attend` shows it one."""
-    nowhere, zero = ledgers.nothing(structure).paths, jnp.zeros((), jnp.int32)
-    return State(edges, ledgers.initial_ledger(structure), nowhere, zero, zero, zero)
+    zero, n_reached = jnp.zeros((), jnp.int32), structure.n_paths + len(structure.common)
+    n_traces = structure.traces - 1
+    return State(
+        edges=edges,
+        ledger=ledgers.initial_ledger(structure),
+        known=initial_knowledge(structure),
+        trace=Trace(jnp.zeros((n_traces, n_reached), jnp.int32), jnp.zeros((n_traces, n_reached), jnp.float32)),
+        rewards=initial_rewards(),
+        regimes=initial_regimes(edges, structure),
+        situation=Situation(
+            jnp.zeros(structure.n_base, jnp.int32),
+            jnp.zeros(structure.n_base, jnp.float32),
+            jnp.ones((), jnp.float32),
+            zero,
+            jnp.full((), NO_ACTION, jnp.int32),
+            jnp.ones(structure.n_actions, jnp.bool_),
+        ),
+        paths=ledgers.nothing(structure).paths,
+        action=zero,
+        greedy=zero,
+        step=zero,
+        version=zero,
+    )
 
 
-def attend(state: State, paths: Paths, noise: Array, structure: Structure, params: Params) -> State:
-    """Turn to another observation and choose an action, without learning. `noise` as in `choose`."""
-    action = choose(evaluate(state.edges, paths, structure, params), state.step, noise, params)
-    return dataclasses.replace(state, paths=paths, action=action)
+def attend(state: State, situation: Situation, noise: Array, structure: Structure, params: Params) -> State:
+    """Turn to a situation and choose an action, without learning. `noise` as in `choose`."""
+    paths = recall(state.known, situation, structure)
+    evidence = evaluate(state.edges, paths, structure, params)
+    best = greedy(allowed(evidence.urge, situation.mask))
+    action = choose(best, situation.mask, state.rewards.since, noise, params)
+    return dataclasses.replace(state, situation=situation, paths=paths, action=action, greedy=best)
 
 
-def begin(state: State, paths: Paths, noise: Array, structure: Structure, params: Params) -> State:
-    """A new episode starts at `paths`; outcomes that are still to come will never arrive."""
-    state = dataclasses.replace(state, ledger=ledgers.forget_waiting(state.ledger))
-    return attend(state, paths, noise, structure, params)
+def open_episode(state: State) -> State:
+    """A new episode starts: outcomes that are still to come will never arrive, and a new encounter begins."""
+    return dataclasses.replace(
+        state,
+        ledger=ledgers.forget_waiting(state.ledger),
+        known=dataclasses.replace(state.known, encounter=initial_encounter()),
+        trace=state.trace._replace(steps=jnp.zeros_like(state.trace.steps)),
+    )
+
+
+def begin(state: State, situation: Situation, noise: Array, structure: Structure, params: Params) -> State:
+    """A new episode starts with `situation`. `noise` as in `choose`."""
+    return attend(open_episode(state), situation, noise, structure, params)
 
 
 def step(state: State, experience: Experience, noise: Array, structure: Structure, params: Params) -> State:
     """One step, see the module. `noise` as in `choose`; the chosen action is in the returned state."""
+    done = observe(state, experience, structure, params)
+    return attend(done, experience.following, noise, structure, params)
+
+
+def observe(state: State, experience: Experience, structure: Structure, params: Params) -> State:
+    """Learn from one step, and choose nothing."""
+    known = _witnessed(state, experience, structure, params)
     settled = ledgers.settle(state.ledger, experience.feedback_id, experience.decision_id)
-    arrived, n_arrived = _arrived(settled, experience.feedback_id, experience.feedback_value, structure, params)
-    opinion, own = _opinion(state, experience, structure, params), _own(state, experience, structure, params)
-    lessons = jnp.concatenate([jnp.stack([lesson_words(opinion), lesson_words(own)]), arrived])
-    start = jnp.where(experience.opinion_action == NO_ACTION, 1, 0).astype(jnp.int32)
-    edges, n_learnt = learn_all(state.edges, lessons, start, 2 + n_arrived, structure, params)
-    version = state.version + n_learnt
-    edges = mark_activated(edges, state.paths, _columns(structure)[experience.action], state.step, structure)
+    edges, trace, n_own = _own(state, experience, known, structure, params)
+    kept = state.regimes
+    if structure.regimes > 1:
+        kept = _compared(state, experience, settled, known, structure, params)
+    lessons, start, stop = _others(state, experience, settled, structure, params)
+    edges, n_learnt = learn_all(edges, lessons, start, stop, structure, params)
+    version = state.version + n_own + n_learnt
+    edges = mark_activated(edges, state.paths, _column(experience.action, structure), state.step, structure)
+    known, edges = _kept(state, known, edges, structure)
     entry = Entry(experience.decision_id, version, experience.action, experience.reward, state.paths)
-    ledger = ledgers.update(state.ledger, settled, entry)
-    done = State(edges, ledger, state.paths, state.action, state.step + 1, version)
-    return attend(done, experience.next_paths, noise, structure, params)
+    is_paid = experience.decision_id == NO_DECISION  # what is still to come is not known yet, whatever the reward holds
+    late = jnp.sum(jnp.where(settled.found, settled.entries.reward + experience.feedback_value, 0.0))
+    paid = jnp.where(is_paid, experience.reward, 0.0) + late
+    return dataclasses.replace(
+        state,
+        edges=edges,
+        ledger=ledgers.update(state.ledger, settled, entry),
+        known=known,
+        trace=trace,
+        rewards=rewards.after(state.rewards, paid),
+        regimes=kept,
+        step=state.step + 1,
+        version=version,
+    )
 
 
 def credit(state: State, decision_id: Array, value: Array, structure: Structure, params: Params) -> State:
     """Credit one outcome outside of a step: when more arrived than a step has slots."""
     nothing = ledgers.nothing(structure)
     settled = ledgers.settle(state.ledger, decision_id[None], nothing.decision_id)
-    arrived, n_arrived = _arrived(settled, decision_id[None], value[None], structure, params)
+    arrived, n_arrived = _arrived(state, settled, decision_id[None], value[None], structure, params)
     edges, n_learnt = learn_all(state.edges, arrived, jnp.zeros((), jnp.int32), n_arrived, structure, params)
     ledger = ledgers.update(state.ledger, settled, nothing)
     return dataclasses.replace(state, edges=edges, ledger=ledger, version=state.version + n_learnt)
 
 
+def _witnessed(state: State, experience: Experience, structure: Structure, params: Params) -> Knowledge:
+    """What is known after what the entity did and after the own action."""
+    known = state.known
+    prototypes = known.prototypes
+    if structure.prototypes:
+        prototypes = witness(
+            prototypes, state.situation.entity, experience.seen, known.encounter.is_new, params.drift, structure
+        )
+    encounter = after(known.encounter, experience.action, experience.is_boundary)
+    return dataclasses.replace(known, prototypes=prototypes, encounter=encounter)
+
+
+def _own(
+    state: State, experience: Experience, known: Knowledge, structure: Structure, params: Params
+) -> tuple[Edges, Trace, Array]:
+    """What the step just taken teaches: its reward and what follows; nothing while its outcome is still to come.
+
+    Returns:
+        The edges, the trace, and [] i32 how many lessons that was.
+    """
+    gain, loss = _targets(experience.reward, state, structure)
+    scale = _scale(state.paths.stake, experience.action, structure)
+    gain, loss = gain / scale, loss / scale
+    if structure.bootstraps:
+        ahead = evaluate(state.edges, recall(known, experience.following, structure), structure, params)
+        best = greedy(allowed(ahead.score, experience.following.mask))
+        discount = jnp.where(experience.is_boundary, 0.0, params.gamma)
+        gain, loss = gain + discount * ahead.gain[best] / scale, loss + discount * ahead.loss[best] / scale
+    applies = experience.decision_id == NO_DECISION
+    at = reach(state.paths.nodes, state.paths.activation, _column(experience.action, structure), structure)
+    done = update(state.edges, at, gain, loss, params.noise, structure, params)
+    weight = applies.astype(jnp.float32)
+    cells, gains, losses = at.cells, weight * done.gain, weight * done.loss
+    trace = state.trace
+    if structure.traces > 1:
+        width = structure.width
+        gain_error = weight * (gain - at.activation @ state.edges.net.at[at.cells].get(mode=IN_BOUNDS))
+        loss_error = weight * (loss - at.activation @ state.edges.net.at[at.cells + width].get(mode=IN_BOUNDS))
+        decayed = trace.steps * (params.gamma * params.trace_decay)
+        if structure.cuts:
+            decayed = jnp.where(experience.action == state.greedy, decayed, 0.0)
+        earlier, share = trace.cells.reshape(-1), decayed.reshape(-1)
+        cells = jnp.concatenate([cells, earlier])
+        gains = jnp.concatenate([gains, share * gain_error])
+        losses = jnp.concatenate([losses, share * loss_error])
+        steps = jnp.concatenate([(weight * done.step)[None], decayed[:-1]])
+        trace = Trace(
+            jnp.concatenate([at.cells[None], trace.cells[:-1]]), jnp.where(experience.is_boundary, 0.0, steps)
+        )
+    edges = dataclasses.replace(
+        state.edges,
+        net=state.edges.net.at[jnp.concatenate([cells, cells + structure.width])].add(
+            jnp.concatenate([gains, losses]), mode=IN_BOUNDS
+        ),
+        variance=state.edges.variance.at[at.variances].add(weight * done.variance, mode=IN_BOUNDS),
+    )
+    return edges, trace, applies.astype(jnp.int32)
+
+
+def _others(
+    state: State, experience: Experience, settled: Settled, structure: Structure, params: Params
+) -> tuple[Array, Array, Array]:
+    """Lessons of a second opinion and of outcomes that arrived, [1 + M, 2P + 5] words, and which of them are in use."""
+    applies = experience.opinion_action != NO_ACTION
+    column = _column(jnp.maximum(experience.opinion_action, 0), structure)
+    opinion = lesson(applies, state.paths, column, experience.opinion, params.noise * params.opinion_noise)
+    arrived, n_arrived = _arrived(state, settled, experience.feedback_id, experience.feedback_value, structure, params)
+    return (
+        jnp.concatenate([lesson_words(opinion)[None], arrived]),
+        jnp.where(applies, 0, 1).astype(jnp.int32),
+        1 + n_arrived,
+    )
+
+
 def _arrived(
-    settled: Settled, decision_ids: Array, values: Array, structure: Structure, params: Params
+    state: State, settled: Settled, decision_ids: Array, values: Array, structure: Structure, params: Params
 ) -> tuple[Array, Array]:
     """Lessons of the outcomes that arrived, [M, 2P + 5] words, and [] i32 how many slots are in use."""
     entries, found = settled.entries, settled.found
-    scale = jnp.where(found, entries.paths.stake * _factors(structure)[entries.action], 1.0)
+    scale = jnp.where(found, _scale(entries.paths.stake, entries.action, structure), 1.0)
+    gain, loss = _targets(entries.reward + values, state, structure)
     noise = jnp.broadcast_to(params.noise, found.shape)
-    column = _columns(structure)[entries.action]
-    lessons = lesson(found, entries.paths, column, (entries.reward + values) / scale, noise)
+    lessons = Lesson(
+        found,
+        entries.paths.nodes,
+        entries.paths.activation,
+        _column(entries.action, structure),
+        gain / scale,
+        loss / scale,
+        noise,
+    )
     in_use = jnp.where(decision_ids == NO_DECISION, 0, jnp.arange(1, decision_ids.shape[0] + 1, dtype=jnp.int32))
-    return jax.vmap(lesson_words)(lessons), jnp.max(in_use)
+    return jax.vmap(lesson_words)(lessons), jnp.max(in_use, initial=0)
 
 
-def _opinion(state: State, experience: Experience, structure: Structure, params: Params) -> Lesson:
-    """What a second opinion teaches about the case just decided."""
-    applies = experience.opinion_action != NO_ACTION
-    column = _columns(structure)[jnp.maximum(experience.opinion_action, 0)]
-    return lesson(applies, state.paths, column, experience.opinion, params.noise * params.opinion_noise)
+def _compared(
+    state: State, experience: Experience, settled: Settled, known: Knowledge, structure: Structure, params: Params
+) -> Regimes:
+    """How well every regime predicted what this step brought: its own outcome, and the first that arrived."""
+
+    def errors(paths: Paths, action: Array, outcome: Array, follows: tuple[Array, Array]) -> tuple[Array, Array]:
+        gain, loss = _targets(outcome, state, structure)
+        column, scale = _column(action, structure), _scale(paths.stake, action, structure)
+        target = (gain - loss) / scale
+        here = Regimes(state.edges.net[None], *state.regimes[1:])
+        own = regimes.predictions(here, paths, structure)[0, column]
+        theirs = regimes.predictions(state.regimes, paths, structure)[:, column]
+        return target + follows[0] / scale - own, target + follows[1] / scale - theirs
+
+    zero = jnp.zeros((), jnp.float32)
+    follows = (zero, jnp.zeros(structure.regimes, jnp.float32))
+    if structure.bootstraps:
+        ahead = recall(known, experience.following, structure)
+        columns, factors = jnp.asarray(structure.columns, jnp.int32), jnp.asarray(structure.factors, jnp.float32)
+        here = Regimes(state.edges.net[None], *state.regimes[1:])
+        discount = jnp.where(experience.is_boundary, 0.0, params.gamma)
+
+        def best(those: Regimes) -> Array:
+            values = regimes.predictions(those, ahead, structure)[:, columns] * factors * ahead.stake
+            return discount * jnp.max(allowed(values, experience.following.mask), axis=-1)
+
+        follows = (best(here)[0], best(state.regimes))
+    is_own = experience.decision_id == NO_DECISION
+    kept = regimes.compared(
+        state.regimes, *errors(state.paths, experience.action, experience.reward, follows), applies=is_own
+    )
+    if not experience.feedback_id.shape[0]:
+        return kept
+    entry: Entry = jax.tree.map(lambda leaf: leaf[0], settled.entries)
+    value = entry.reward + experience.feedback_value[0]
+    nothing_follows = (zero, jnp.zeros(structure.regimes, jnp.float32))
+    found = errors(entry.paths, entry.action, value, nothing_follows)
+    return regimes.compared(kept, *found, applies=settled.found[0])
 
 
-def _own(state: State, experience: Experience, structure: Structure, params: Params) -> Lesson:
-    """What the step just taken teaches: its reward and what follows; nothing while its outcome is still to come."""
-    ahead = evaluate(state.edges, experience.next_paths, structure, params)
-    best = greedy(ahead.score)
-    discount = jnp.where(experience.is_boundary, 0.0, params.gamma)
-    scale = state.paths.stake * _factors(structure)[experience.action]
-    column = _columns(structure)[experience.action]
-    applies = experience.decision_id == NO_DECISION
-    own = lesson(applies, state.paths, column, experience.reward / scale, params.noise)
-    gain, loss = discount * ahead.gain[best] / scale, discount * ahead.loss[best] / scale
-    return own._replace(gain=own.gain + gain, loss=own.loss + loss)
+def _targets(outcome: Array, state: State, structure: Structure) -> tuple[Array, Array]:
+    """Gain and loss that an outcome stands for, of the shape of `outcome`, before stake and factor are taken out."""
+    if structure.rule == "hebb_advantage":
+        outcome = outcome - state.rewards.mean
+    gain, loss = jnp.maximum(outcome, 0.0), jnp.maximum(-outcome, 0.0)
+    if structure.average_reward:
+        loss = loss + rewards.cost_of_time(state.rewards)
+    return gain, loss
 
 
-def _columns(structure: Structure) -> Array:
-    return jnp.asarray(structure.columns, jnp.int32)
+def _kept(state: State, known: Knowledge, edges: Edges, structure: Structure) -> tuple[Knowledge, Edges]:
+    """Conjunctions and cases after the situation just decided, with blank edges where a node changed hands."""
+    blank = []
+    if structure.conjunctions:
+        seen, strength = state.situation.nodes, state.situation.activation
+        if structure.encounter:
+            seen = jnp.concatenate([seen, own_actions(state.known.encounter, structure)])
+            strength = jnp.concatenate([strength, jnp.ones(2, jnp.float32)])
+        table, changed = conjunctions.meet(known.conjunctions, seen, strength, structure)
+        known = dataclasses.replace(known, conjunctions=table)
+        blank.append(
+            jnp.where(changed < structure.conjunctions, structure.first_conjunction + changed, structure.n_nodes)
+        )
+    if structure.cases:
+        kept, slot = cases.meet(known.cases, state.situation, structure)
+        known = dataclasses.replace(known, cases=kept)
+        blank.append(jnp.where(slot < structure.cases, structure.first_case + slot, structure.n_nodes)[None])
+    return known, blanked(edges, jnp.concatenate(blank), structure) if blank else edges
 
 
-def _factors(structure: Structure) -> Array:
-    return jnp.asarray(structure.factors, jnp.float32)
+def blanked(edges: Edges, nodes: Array, structure: Structure) -> Edges:
+    """Edges without what they said of some nodes ([n] i32; N or more for none)."""
+    net = edges.net.reshape(structure.n_nodes, -1).at[nodes].set(0.0, mode="drop")
+    fresh = edges.prior.at[nodes].get(mode="fill", fill_value=0.0)[:, None]
+    variance = edges.variance.reshape(structure.n_nodes, -1).at[nodes].set(fresh, mode="drop")
+    return dataclasses.replace(edges, net=net.reshape(-1), variance=variance.reshape(-1))
+
+
+def rescaled(state: State, initial_net: Array, factor: Array, structure: Structure) -> State:
+    """The learner in another unit of rewards.
+
+    What was learnt is multiplied; what is still prior, the share variance / initial variance of an edge, stays in units
+    of the bound, so that what was never tried is as promising as before.
+
+    Args:
+        state: before.
+        initial_net: [N * 2W] f32, strengths before any lesson.
+        factor: [] f32, old unit over new one.
+        structure: shapes.
+    """
+    edges, width = state.edges, structure.width
+    share = jnp.minimum(edges.variance / jnp.repeat(edges.prior, width), 1.0).reshape(structure.n_nodes, 1, width)
+    prior = (share * initial_net.reshape(structure.n_nodes, 2, width)).reshape(-1)
+    net = jnp.clip(factor * edges.net + (1.0 - factor) * prior, -1.0 if structure.signed else 0.0, 1.0)
+    return dataclasses.replace(state, edges=dataclasses.replace(edges, net=net))
+
+
+def _column(action: Array, structure: Structure) -> Array:
+    return jnp.asarray(structure.columns, jnp.int32)[action]
+
+
+def _scale(stake: Array, action: Array, structure: Structure) -> Array:
+    return stake * jnp.asarray(structure.factors, jnp.float32)[action]

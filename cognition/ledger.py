@@ -13,8 +13,9 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from .config import NO_DECISION, Structure
+from .config import NO_DECISION
 from .edges import IN_BOUNDS, Paths
+from .structure import Structure
 from .words import to_floats, to_words
 
 Array = jax.Array

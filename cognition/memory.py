@@ -16,11 +16,14 @@ import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
-from .config import Structure
 from .edges import Edges
+from .structure import Structure
 
 if TYPE_CHECKING:
     import networkx
+
+ANY_ACTION = "any action"
+"""Label of what common edges lead to: all actions at once."""
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int32]
@@ -153,18 +156,23 @@ def memory_of(
     step: int,
     version: int,
 ) -> Memory:
-    """Snapshot of a learner's edges; `decisions` names the columns."""
-    shape = (structure.n_nodes, 2, structure.n_columns)
-    net, activity = host_copy(edges.net).reshape(shape), host_copy(edges.activity).reshape(shape)
+    """Snapshot of a learner's edges; `decisions` names the columns, the common one apart."""
+    n_nodes, n_columns = structure.n_nodes, structure.n_columns
+    net = host_copy(edges.net).reshape(n_nodes, 2, structure.width)
+    activity = host_copy(edges.activity).reshape(n_nodes, 2, n_columns)
+    last, uses = activity[:, 0], activity[:, 1]
+    if structure.common:  # part of every decision that a node took part in
+        last = np.concatenate([last, last.max(axis=1, keepdims=True)], axis=1)
+        uses = np.concatenate([uses, uses.sum(axis=1, keepdims=True)], axis=1)
     return Memory(
         labels=tuple(labels),
         kinds=tuple(kinds),
-        decisions=tuple(decisions),
+        decisions=(*decisions, ANY_ACTION) if structure.common else tuple(decisions),
         gain=net[:, 0],
         loss=net[:, 1],
-        variance=host_copy(edges.variance).reshape(structure.n_nodes, structure.n_columns),
-        last_activated=activity[:, 0],
-        uses=activity[:, 1],
+        variance=host_copy(edges.variance).reshape(n_nodes, structure.width),
+        last_activated=last,
+        uses=uses,
         step=step,
         version=version,
     )

@@ -17,11 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from . import learner
-from .config import NO_ACTION, NO_DECISION, Params, Structure
+from .config import NO_ACTION, NO_DECISION, NOTHING_SEEN
 from .edges import Paths, initial_edges, rows
 from .evidence import Evidence, evaluate
 from .learner import Experience, State
-from .words import to_floats
+from .learning import resting
+from .learning.recall import recall
+from .params import Params
+from .situation import Situation
+from .structure import Structure
+from .words import to_floats, to_words
 
 Array = jax.Array
 Row = npt.NDArray[np.int32]
@@ -30,6 +35,7 @@ Buffers = tuple[Array, ...]
 
 SMALL = 512  # entries; below, copying a leaf is cheaper than passing it on its own
 NOISE_BLOCK = 1024  # choices whose random words are drawn in one call
+MASK_BITS = 31  # actions per word of a mask; the sign stays out of it
 
 
 class Reading(NamedTuple):
@@ -37,14 +43,16 @@ class Reading(NamedTuple):
 
     Attributes:
         evidence: evidence for every action.
-        net: [P, 2C] f32, net strengths of the edges from each path's node.
-        variance: [P, C] f32, their variances.
+        paths: the paths that it opens.
+        net: [P, 2W] f32, net strengths of the edges from each path's node.
+        variance: [P, W] f32, their variances.
         uses: [P, C] i32, decisions that each edge took part in.
         step: [] i32, steps lived so far.
         version: [] i32, lessons learnt so far.
     """
 
     evidence: Evidence
+    paths: Paths
     net: Array
     variance: Array
     uses: Array
@@ -53,20 +61,26 @@ class Reading(NamedTuple):
 
 
 class Stepper(NamedTuple):
-    """Compiled functions of one structure. `Buffers` that are passed to the first four are donated.
+    """Compiled functions of one structure. `Buffers` that are passed to the first five are donated.
 
     Attributes:
         step: (buffers, params, row of `experience_row`) -> (buffers, [] i32 next action).
-        begin: (buffers, params, row of `paths_row`) -> (buffers, [] i32 action); a new episode.
+        learn: the same without a next choice -> buffers; what `attend` with the same row adds makes it a `step`.
+        begin: (buffers, params, row of `situation_row`) -> (buffers, [] i32 action); a new episode.
         attend: the same, for another observation within the episode.
         credit: (buffers, params, row of `outcome_row`) -> buffers.
-        read: (buffers, params, row of `paths_row`) -> Reading; writes nothing.
+        rescale: (buffers, [N * 2W] f32 initial strengths, [] f32 factor) -> buffers; the unit of rewards has changed.
+        rest: (buffers, params, [] u32 seed) -> buffers; due every `resting.REST` steps.
+        read: (buffers, params, row of `situation_row`) -> Reading; writes nothing.
     """
 
     step: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
+    learn: Callable[[Buffers, Array, Row], Buffers]
     begin: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
     attend: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
     credit: Callable[[Buffers, Array, Row], Buffers]
+    rescale: Callable[[Buffers, Array, Array], Buffers]
+    rest: Callable[[Buffers, Array, Array], Buffers]
     read: Callable[[Buffers, Array, Row], Reading]
 
 
@@ -84,44 +98,67 @@ def stepper(structure: Structure) -> Stepper:
     def step(state: State, row: Row, params: Params) -> State:
         return learner.step(state, _unpack_experience(row, structure), _unpack_noise(row), structure, params)
 
+    def learn(buffers: Buffers, params: Array, row: Row) -> Buffers:
+        experience = _unpack_experience(row, structure)
+        return pack(learner.observe(unpack(buffers, structure), experience, structure, _unpack_params(params)))
+
+    def rescale(buffers: Buffers, initial_net: Array, factor: Array) -> Buffers:
+        return pack(learner.rescaled(unpack(buffers, structure), initial_net, factor, structure))
+
     def begin(state: State, row: Row, params: Params) -> State:
-        return learner.begin(state, _unpack_paths(row[2:], structure), _unpack_noise(row), structure, params)
+        return learner.begin(state, _unpack_situation(row[2:], structure), _unpack_noise(row), structure, params)
 
     def attend(state: State, row: Row, params: Params) -> State:
-        return learner.attend(state, _unpack_paths(row[2:], structure), _unpack_noise(row), structure, params)
+        return learner.attend(state, _unpack_situation(row[2:], structure), _unpack_noise(row), structure, params)
 
     def credit(buffers: Buffers, params: Array, row: Row) -> Buffers:
         value = to_floats(row[1])
         return pack(learner.credit(unpack(buffers, structure), row[0], value, structure, _unpack_params(params)))
 
+    def rest(buffers: Buffers, params: Array, seed: Array) -> Buffers:
+        state = unpack(buffers, structure)
+        key = resting.key_of(seed, state.step)
+        return pack(resting.rest(state, state.step, key, structure, _unpack_params(params)))
+
     def read(buffers: Buffers, params: Array, row: Row) -> Reading:
         state = unpack(buffers, structure)
-        paths = _unpack_paths(row[2:], structure)
+        paths = recall(state.known, _unpack_situation(row[2:], structure), structure)
         net, variance = rows(state.edges, paths, structure)
         activity = state.edges.activity.reshape(structure.n_nodes, 2, structure.n_columns)
         uses = activity[paths.nodes, 1]
         evidence = evaluate(state.edges, paths, structure, _unpack_params(params))
-        return Reading(evidence, net, variance, uses, state.step, state.version)
+        return Reading(evidence, paths, net, variance, uses, state.step, state.version)
 
     return Stepper(
-        compiled(step), compiled(begin), compiled(attend), jax.jit(credit, donate_argnums=0), cast("Any", jax.jit(read))
+        compiled(step),
+        jax.jit(learn, donate_argnums=0),
+        compiled(begin),
+        compiled(attend),
+        jax.jit(credit, donate_argnums=0),
+        jax.jit(rescale, donate_argnums=0),
+        jax.jit(rest, donate_argnums=0),
+        cast("Any", jax.jit(read)),
     )
+
+
+def noise_of(seed: Array, choice: Array) -> Array:
+    """[2] u32: random words of a learner's choice number `choice` ([] i32); `seed` [] u32."""
+    return jax.random.bits(jax.random.fold_in(jax.random.key(seed), choice), (2,), jnp.uint32)
 
 
 @functools.partial(jax.jit, static_argnames="n")
 def noise_block(seed: Array, block: Array, n: int = NOISE_BLOCK) -> Array:
-    """[n, 2] u32: random words of choices `block * n` to `(block + 1) * n` of a learner with this seed ([] u32).
+    """[n, 2] u32: `noise_of` choices `block * n` to `(block + 1) * n`.
 
-    Drawn in bulk, because a draw within the step costs as much as the step; numbered, so that a learner that is stored
-    needs nothing but the number of its next choice.
+    Drawn in bulk, because from Python a draw within the step costs as much as the step.
     """
-    return jax.random.bits(jax.random.fold_in(jax.random.key(seed), block), (n, 2), jnp.uint32)
+    return jax.vmap(noise_of, in_axes=(None, 0))(seed, block * n + jnp.arange(n, dtype=jnp.int32))
 
 
 def pack(state: State) -> Buffers:
     """A state as buffers."""
     leaves = jax.tree.leaves(state)
-    small = [jax.lax.bitcast_convert_type(leaf, jnp.int32).reshape(-1) for leaf in leaves if leaf.size < SMALL]
+    small = [_as_words(leaf) for leaf in leaves if leaf.size < SMALL]
     return (*(leaf for leaf in leaves if leaf.size >= SMALL), jnp.concatenate(small))
 
 
@@ -135,9 +172,15 @@ def unpack(buffers: Buffers, structure: Structure) -> State:
             leaves.append(next(large))
         else:
             word = words[offset : offset + size].reshape(shape.shape)
-            leaves.append(jax.lax.bitcast_convert_type(word, shape.dtype))
+            is_bool = shape.dtype == jnp.bool_
+            leaves.append(word != 0 if is_bool else jax.lax.bitcast_convert_type(word, shape.dtype))
             offset += size
     return cast("State", jax.tree.unflatten(tree, leaves))
+
+
+def _as_words(leaf: Array) -> Array:
+    flat = leaf.reshape(-1)
+    return flat.astype(jnp.int32) if leaf.dtype == jnp.bool_ else to_words(flat)
 
 
 def pack_params(params: Params) -> Array:
@@ -145,23 +188,50 @@ def pack_params(params: Params) -> Array:
     return jnp.stack(jax.tree.leaves(params))
 
 
-def paths_row(
-    noise: npt.NDArray[np.uint32], index: npt.NDArray[np.int32], activation: npt.NDArray[np.float32], stake: float
+def situation_row(
+    noise: npt.NDArray[np.uint32],
+    nodes: npt.NDArray[np.int32],
+    activation: npt.NDArray[np.float32],
+    stake: float,
+    *,
+    entity: int = 0,
+    advice: int = NO_ACTION,
+    mask: npt.NDArray[np.bool_] | None = None,
+    n_actions: int = 0,
 ) -> Row:
-    """[2 random words, P nodes, P activations, stake] of an observation."""
-    n_paths = len(index)
-    row = np.empty(2 * n_paths + 3, np.int32)
+    """[2 random words, B nodes, B activations, stake, entity, advice, mask as bits] of an observation.
+
+    Args:
+        noise: [2] u32.
+        nodes: [B] i32.
+        activation: [B] f32.
+        stake: as in `Situation`.
+        entity: as in `Situation`.
+        advice: as in `Situation`.
+        mask: [A] bool; None where everything is possible.
+        n_actions: A, where there is no mask.
+    """
+    n_base = len(nodes)
+    n_words = -(-(n_actions if mask is None else len(mask)) // MASK_BITS)
+    row = np.empty(2 * n_base + 5 + n_words, np.int32)
     row[:2] = noise.view(np.int32)
-    row[2 : n_paths + 2] = index
-    floats = row[n_paths + 2 :].view(np.float32)
-    floats[:n_paths] = activation
-    floats[n_paths] = stake
+    row[2 : n_base + 2] = nodes
+    floats = row[n_base + 2 :].view(np.float32)
+    floats[:n_base] = activation
+    floats[n_base] = stake
+    row[2 * n_base + 3], row[2 * n_base + 4] = entity, advice
+    if mask is None:
+        row[2 * n_base + 5 :] = (1 << MASK_BITS) - 1
+    else:
+        bits = np.zeros(n_words * MASK_BITS, np.int64)
+        bits[: len(mask)] = mask
+        row[2 * n_base + 5 :] = bits.reshape(n_words, MASK_BITS) @ (1 << np.arange(MASK_BITS, dtype=np.int64))
     return row
 
 
 def experience_row(
     structure: Structure,
-    next_paths: Row,
+    following: Row,
     *,
     action: int,
     reward: float,
@@ -169,11 +239,15 @@ def experience_row(
     decision_id: int = NO_DECISION,
     feedback: Sequence[tuple[int, float]] = (),
     opinion: tuple[int, float] | None = None,
+    seen: Sequence[int] = (),
 ) -> Row:
-    """What a step brought as one row; arguments as in `Experience`, at most M outcomes in `feedback`."""
-    n_slots, n_next = structure.feedback_slots, len(next_paths)
-    row = np.empty(n_next + 6 + 2 * n_slots, np.int32)
-    row[:n_next] = next_paths
+    """What a step brought as one row; arguments as in `Experience`, at most M outcomes in `feedback`.
+
+    `following` is the `situation_row` of the next observation, `seen` one cell per table of behaviours.
+    """
+    n_slots, n_next, n_seen = structure.feedback_slots, len(following), len(structure.behaviours)
+    row = np.empty(n_next + 6 + 2 * n_slots + n_seen, np.int32)
+    row[:n_next] = following
     words = row[n_next:]
     floats = words.view(np.float32)
     words[0], words[1], words[2] = action, is_boundary, decision_id
@@ -183,9 +257,10 @@ def experience_row(
     else:
         words[4], floats[5] = opinion
     words[6 : 6 + n_slots] = NO_DECISION
-    words[6 + n_slots :] = 0
+    words[6 + n_slots : 6 + 2 * n_slots] = 0
     for slot, (arrived_id, value) in enumerate(feedback):
         words[6 + slot], floats[6 + n_slots + slot] = arrived_id, value
+    words[6 + 2 * n_slots :] = seen if seen else NOTHING_SEEN
     return row
 
 
@@ -200,15 +275,25 @@ def _unpack_noise(row: Array | Row) -> Array:
     return jax.lax.bitcast_convert_type(jnp.asarray(row[:2]), jnp.uint32)
 
 
-def _unpack_paths(words: Array | Row, structure: Structure) -> Paths:
-    n_paths = structure.n_paths
-    floats = to_floats(jnp.asarray(words[n_paths : 2 * n_paths + 1]))
-    return Paths(jnp.asarray(words[:n_paths]), floats[:n_paths], floats[n_paths])
+def _unpack_situation(words: Array | Row, structure: Structure) -> Situation:
+    n_base, n_actions = structure.n_base, structure.n_actions
+    floats = to_floats(jnp.asarray(words[n_base : 2 * n_base + 1]))
+    at = np.arange(n_actions, dtype=np.int32)
+    bits = jnp.asarray(words[2 * n_base + 3 :])[at // MASK_BITS] >> (at % MASK_BITS)
+    return Situation(
+        jnp.asarray(words[:n_base]),
+        floats[:n_base],
+        floats[n_base],
+        jnp.asarray(words[2 * n_base + 1]),
+        jnp.asarray(words[2 * n_base + 2]),
+        (bits & 1) != 0,
+    )
 
 
 def _unpack_experience(row: Array | Row, structure: Structure) -> Experience:
-    n_slots, n_paths = structure.feedback_slots, structure.n_paths
-    words = jnp.asarray(row[2 * n_paths + 3 :])
+    n_slots = structure.feedback_slots
+    n_situation = 2 * structure.n_base + 5 - (-structure.n_actions // MASK_BITS)
+    words = jnp.asarray(row[n_situation:])
     floats = to_floats(words)
     return Experience(
         action=words[0],
@@ -216,10 +301,11 @@ def _unpack_experience(row: Array | Row, structure: Structure) -> Experience:
         is_boundary=words[1] != 0,
         decision_id=words[2],
         feedback_id=words[6 : 6 + n_slots],
-        feedback_value=floats[6 + n_slots :],
+        feedback_value=floats[6 + n_slots : 6 + 2 * n_slots],
         opinion_action=words[4],
         opinion=floats[5],
-        next_paths=_unpack_paths(row[2:], structure),
+        seen=words[6 + 2 * n_slots :],
+        following=_unpack_situation(row[2:n_situation], structure),
     )
 
 

@@ -197,6 +197,7 @@ class Seen(NamedTuple):
     following: dict[str, Array]  # observation after it
     step: Array  # [] i32, number of the decision, from 0
     level: Array  # [] i32, regime level in which it was made
+    mask: Array  # [n_actions] bool, False where an action is impossible after it
 
 
 class Filter(Protocol):

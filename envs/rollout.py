@@ -45,7 +45,11 @@ class Player(Protocol):
 
     A player is given to a compiled call as a pytree: arrays in it are inputs, anything else is part of the code and
     must be hashable. A player that is no registered pytree is wholly part of the code. One that may know the world has
-    a method `told(world, params) -> Player`, called with the params of each episode.
+    a method `told(world, params) -> Player`, called with the params of each episode. One that has rare work to do has
+    `rest_every`, a number of steps (0 = never), and a method `rest(carry, n_done) -> carry`, called whenever that many
+    more steps are done; `n_done` [] i32, steps done so far, is the same for all episodes, so that a condition on it is
+    a branch and not a selection. One that differs between episodes has `per_episode`, names of fields all of whose
+    arrays have a leading axis [N]; its methods see the entry of their episode.
     """
 
     def initial(self, observation: dict[str, Array], key: Array) -> Any:
@@ -113,11 +117,18 @@ def rollout(
     params = checked_params(world, params, len(key_data) if per_episode_params else None)
     if scores and solution is None:
         solution = _solved(world, params, len(key_data) if per_episode_params else None)
-    leaves, tree = jax.tree.flatten(player)
+    with_paths, tree = jax.tree.flatten_with_path(player)
+    leaves = [leaf for _, leaf in with_paths]
+    apart = tuple(getattr(player, "per_episode", ()))
+    is_apart = tuple(getattr(path[0], "name", None) in apart if path else False for path, _ in with_paths)
+    for (path, leaf), own in zip(with_paths, is_apart, strict=True):
+        if own and np.shape(leaf)[:1] != (len(key_data),):
+            name = jax.tree_util.keystr(path).strip(".")
+            raise ValueError(f"`player.{name}` must have one entry per episode, {len(key_data)}, got {np.shape(leaf)}.")
     is_array = tuple(isinstance(leaf, jax.Array | np.ndarray) for leaf in leaves)
     fixed = tuple(None if dynamic else leaf for leaf, dynamic in zip(leaves, is_array, strict=True))
     arrays = [leaf if dynamic else None for leaf, dynamic in zip(leaves, is_array, strict=True)]
-    code = _Code(world, tree, str(tree), fixed, is_array, n_steps, per_episode_params, scores)
+    code = _Code(world, tree, str(tree), fixed, is_array, is_apart, n_steps, per_episode_params, scores)
     trace: Trace = _run(code, arrays, key_data, params, solution if scores else None)
     n_actions = len(world.schema.actions)
     for action in (int(jnp.min(trace.action)), int(jnp.max(trace.action))):
@@ -134,6 +145,7 @@ class _Code(NamedTuple):
     classes: str  # in the tree: trees that differ only in the class of a node compare equal in JAX
     fixed: tuple[Any, ...]  # leaves of the player that are no arrays
     is_array: tuple[bool, ...]
+    is_apart: tuple[bool, ...]  # leaves of the player that differ between episodes
     n_steps: int
     per_episode_params: bool
     scores: bool
@@ -142,21 +154,27 @@ class _Code(NamedTuple):
 @functools.partial(jax.jit, static_argnums=0)
 def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution: Solution | None) -> Trace:
     world = code.world
-    leaves = [
-        array if dynamic else leaf for array, dynamic, leaf in zip(arrays, code.is_array, code.fixed, strict=True)
-    ]
-    player: Player = jax.tree.unflatten(code.tree, leaves)
 
-    def begin(key_words: Array, params: Any) -> tuple[Any, ...]:
+    def player_with(arrays: list[Any]) -> Player:
+        leaves = [
+            array if dynamic else leaf for array, dynamic, leaf in zip(arrays, code.is_array, code.fixed, strict=True)
+        ]
+        player: Player = jax.tree.unflatten(code.tree, leaves)
+        return player
+
+    def begin(key_words: Array, params: Any, arrays: list[Any]) -> tuple[Any, ...]:
+        player = player_with(arrays)
         key = episode.key_of(key_words)
         player_key = jax.random.fold_in(key, jnp.uint32(PLAYER_STREAM))
         now, observation = episode.start(world, key, params)
         carry = _told(player, world, params).initial(observation, jax.random.fold_in(player_key, jnp.uint32(0)))
         return now, observation, carry, player_key
 
-    def advance(running: tuple[Any, ...], step: Array, params: Any) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+    def advance(
+        running: tuple[Any, ...], step: Array, params: Any, arrays: list[Any]
+    ) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
         now, observation, carry, player_key = running
-        acting = _told(player, world, params)
+        acting = _told(player_with(arrays), world, params)
         level = jnp.rint(world.regime(now.state, params) * jnp.float32(regimes.LEVELS)).astype(jnp.int32)
         turn = Turn(
             observation=observation,
@@ -170,17 +188,40 @@ def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution:
         action = jnp.asarray(action).astype(jnp.int32)
         scores = (world.expected_rewards(now.state, params, solution)[action],) if code.scores else ()
         now, outcome, following = episode.step(world, now, action, params)
-        carry = acting.learn(carry, Seen(observation, action, outcome, following, step, level))
+        mask = world.action_mask(now.state, params)
+        carry = acting.learn(carry, Seen(observation, action, outcome, following, step, level, mask))
         return (now, following, carry, player_key), (action, outcome.reward, outcome.boundary, level, *scores)
 
     axis = 0 if code.per_episode_params else None
-    advance_all = jax.vmap(advance, in_axes=(0, None, axis), out_axes=0)
-    running = jax.vmap(begin, in_axes=(0, axis))(key_data, params)
+    axes = [0 if own else None for own in code.is_apart]
+    advance_all = jax.vmap(advance, in_axes=(0, None, axis, axes), out_axes=0)
+    running = jax.vmap(begin, in_axes=(0, axis, axes))(key_data, params, arrays)
     steps = jnp.arange(code.n_steps, dtype=jnp.int32)
-    last, notes = jax.lax.scan(lambda running, step: advance_all(running, step, params), running, steps)
+
+    def lived(running: tuple[Any, ...], steps: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        return jax.lax.scan(lambda running, step: advance_all(running, step, params, arrays), running, steps)
+
+    def rested(running: tuple[Any, ...], steps: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+        (now, following, carry, player_key), notes = lived(running, steps)
+
+        def rest(carry: Any, params: Any, arrays: list[Any]) -> Any:
+            return _told(player_with(arrays), world, params).rest(carry, steps[-1] + 1)  # type: ignore[attr-defined]
+
+        return (now, following, jax.vmap(rest, in_axes=(0, axis, axes))(carry, params, arrays), player_key), notes
+
+    every = int(getattr(player_with(arrays), "rest_every", 0))
+    n_whole = code.n_steps - code.n_steps % every if every else 0
+    parts = []
+    if n_whole:
+        running, notes = jax.lax.scan(rested, running, steps[:n_whole].reshape(-1, every))
+        parts.append(jax.tree.map(lambda note: note.reshape(n_whole, *note.shape[2:]), notes))
+    if n_whole < code.n_steps:
+        running, notes = lived(running, steps[n_whole:])
+        parts.append(notes)
+    notes = jax.tree.map(lambda *part: jnp.concatenate(part), *parts) if len(parts) > 1 else parts[0]
     action, reward, boundary, level, *scores = (jnp.swapaxes(note, 0, 1) for note in notes)
     expected = scores[0] if scores else jnp.full_like(reward, jnp.nan)
-    return Trace(action, reward, expected, boundary, level, carry=last[2])
+    return Trace(action, reward, expected, boundary, level, carry=running[2])
 
 
 def _checked_key_data(key_data: Any) -> Array:

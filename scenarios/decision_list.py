@@ -9,7 +9,7 @@ Source: Rivest (1987), "Learning decision lists", Machine Learning 2; here writt
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import pydantic
@@ -92,6 +92,21 @@ class DecisionListPolicy:
     def __call__(self, observation: Mapping[str, Any]) -> int:
         """Code of the action for an observation."""
         return self._clauses[self.clause_of(observation)][0]
+
+    def pure(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The policy as a function of JAX arrays, for compiled code: observation -> [] i32."""
+        import jax.numpy as jnp
+
+        def decide(observation: Mapping[str, Any]) -> Any:
+            action = jnp.int32(self._clauses[-1][0])
+            for code, conditions in reversed(self._clauses[:-1]):
+                holds = jnp.ones((), jnp.bool_)
+                for name, which in conditions:
+                    holds &= jnp.asarray(which)[observation[name]]
+                action = jnp.where(holds, jnp.int32(code), action)
+            return action
+
+        return decide
 
     def clause_of(self, observation: Mapping[str, Any]) -> int:
         """Position of the clause that decides."""

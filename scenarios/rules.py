@@ -15,7 +15,7 @@ import difflib
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pydantic
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ..envs.contract import Field, Schema
 
 Policy = Callable[[Any], int]
-_Points = Callable[[Mapping[str, Any]], int]
 
 _UNIT = 1_000_000  # points are integers of one millionth
 _UNKNOWN = ("missing", "hidden")
@@ -89,6 +88,74 @@ class Scorecard(_Data):
     decide: tuple[Clause, ...]
 
 
+class _CategoryPoints(NamedTuple):
+    """Points of a category by its code."""
+
+    name: str
+    table: list[int]
+
+    def __call__(self, observation: Mapping[str, Any]) -> int:
+        code: int = observation[self.name]
+        return self.table[code]
+
+    def pure(self, observation: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.asarray(self.table, jnp.int32)[observation[self.name]]
+
+
+class _NumberPoints(NamedTuple):
+    """Points of a number, or of the ratio of two, by the interval in which it lies."""
+
+    first: str
+    second: str | None
+    bounds: list[float]
+    table: list[int]
+    of_status: list[tuple[str, list[int | None]]]
+    undefined: int
+
+    def __call__(self, observation: Mapping[str, Any]) -> int:
+        for name, by_status in self.of_status:
+            status: int = observation[name]
+            known = by_status[status]
+            if known is not None:
+                return known
+        number: float = observation[self.first].item()
+        if self.second is not None:
+            denominator = observation[self.second].item()
+            if denominator <= 0.0:
+                return self.undefined
+            number /= denominator
+        return self.table[bisect.bisect_right(self.bounds, number)]
+
+    def pure(self, observation: Mapping[str, Any]) -> Any:
+        import jax.numpy as jnp
+
+        number = jnp.reshape(observation[self.first], (-1,))[0]
+        points: Any
+        if self.second is None:
+            points = jnp.asarray(self.table, jnp.int32)[self._interval(number)]
+        else:
+            denominator = jnp.reshape(observation[self.second], (-1,))[0]
+            ratio = number / jnp.where(denominator > 0, denominator, 1.0)
+            points = jnp.asarray(self.table, jnp.int32)[self._interval(ratio)]
+            points = jnp.where(denominator > 0, points, self.undefined)
+        for name, by_status in reversed(self.of_status):
+            status = jnp.reshape(observation[name], (-1,))[0]
+            is_known = jnp.asarray([known is not None for known in by_status])[status]
+            known = jnp.asarray([0 if known is None else known for known in by_status], jnp.int32)[status]
+            points = jnp.where(is_known, known, points)
+        return points
+
+    def _interval(self, number: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.searchsorted(jnp.asarray(self.bounds, jnp.float32), number, side="right")
+
+
+_Points = _CategoryPoints | _NumberPoints
+
+
 class ScorecardPolicy:
     """A scorecard, checked against a schema and ready to decide. Call it with an observation to get the action's code.
 
@@ -140,6 +207,36 @@ class ScorecardPolicy:
                 return action
         raise AssertionError("the last clause has no condition")
 
+    def pure(self) -> Callable[[Mapping[str, Any]], Any]:
+        """The policy as a function of JAX arrays, for compiled code: observation -> [] i32.
+
+        Ratios of two numbers are divided in float32, where calling the policy divides in float64.
+        """
+        import jax.numpy as jnp
+
+        def is_code(observation: Mapping[str, Any], name: str, code: int) -> Any:
+            return jnp.reshape(observation[name], (-1,))[0] == code
+
+        def decide(observation: Mapping[str, Any]) -> Any:
+            total = jnp.int32(self._start)
+            for points in self._terms:
+                total = total + points.pure(observation)
+            is_hidden = jnp.zeros((), jnp.bool_)
+            for name, code in self._hidden:
+                is_hidden |= is_code(observation, name, code)
+            decided = jnp.int32(self._clauses[-1][0])
+            for action, below, above, hidden, where in reversed(self._clauses[:-1]):
+                holds = jnp.ones((), jnp.bool_)
+                holds &= True if below is None else total < below
+                holds &= True if above is None else total > above
+                holds &= True if hidden is None else is_hidden == hidden
+                for name, code in where:
+                    holds &= is_code(observation, name, code)
+                decided = jnp.where(holds, jnp.int32(action), decided)
+            return decided
+
+        return decide
+
     def _sum(self, observation: Mapping[str, Any]) -> int:
         total = self._start
         for points in self._terms:
@@ -169,13 +266,7 @@ class ScorecardPolicy:
         self._check_labels(term.points, field, where)
         unknown = {"missing": term.missing, "hidden": term.hidden}
         table = [_integer(unknown.get(label, term.points.get(label, term.otherwise))) for label in field.labels]
-        name = field.name
-
-        def points(observation: Mapping[str, Any]) -> int:
-            code: int = observation[name]
-            return table[code]
-
-        return points
+        return _CategoryPoints(field.name, table)
 
     def _of_numbers(self, fields: list[Field], term: Term, where: str) -> _Points:
         if term.points or not term.below:
@@ -190,24 +281,8 @@ class ScorecardPolicy:
         statuses = [(field.status, self._fields[field.status].labels) for field in fields if field.status is not None]
         unknown = {"missing": _integer(term.missing), "hidden": _integer(term.hidden)}
         of_status = [(name, [unknown.get(label) for label in labels]) for name, labels in statuses]
-        first, second = fields[0].name, fields[-1].name
-        is_ratio, undefined = len(fields) == 2, unknown["missing"]
-
-        def points(observation: Mapping[str, Any]) -> int:
-            for name, by_status in of_status:
-                status: int = observation[name]
-                known = by_status[status]
-                if known is not None:
-                    return known
-            number: float = observation[first].item()
-            if is_ratio:
-                denominator = observation[second].item()
-                if denominator <= 0.0:
-                    return undefined
-                number /= denominator
-            return table[bisect.bisect_right(bounds, number)]
-
-        return points
+        second = fields[1].name if len(fields) == 2 else None
+        return _NumberPoints(fields[0].name, second, bounds, table, of_status, unknown["missing"])
 
     def _clause(
         self, clause: Clause, actions: tuple[str, ...], where: str
