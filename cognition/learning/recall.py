@@ -22,6 +22,9 @@ Array = jax.Array
 
 LEAST_OPINION = 0.15
 """Opinion below which a prototype is no evidence."""
+GRAIN = 1024.0
+"""Steps into which an opinion is divided where prototypes are ranked: before anything tells them apart they differ by
+rounding alone, which is another one in a batch, and must not decide which of them are on."""
 
 
 def recall(known: Knowledge, situation: Situation, structure: Structure) -> Paths:
@@ -58,11 +61,11 @@ def recall(known: Knowledge, situation: Situation, structure: Structure) -> Path
 def likeliest(opinion: Array, structure: Structure) -> tuple[Array, Array]:
     """[SLOTS] i32 prototypes of which an entity most probably is, and [SLOTS] f32 how probably, 0 where hardly."""
     every = jnp.arange(structure.prototypes, dtype=jnp.int32)
-    found, likely, left = [], [], opinion
+    found, likely, left = [], [], jnp.round(opinion * GRAIN)
     for _ in range(min(SLOTS, structure.prototypes)):
         best = jnp.argmax(left).astype(jnp.int32)
         found.append(best)
-        likely.append(jnp.where(left[best] >= LEAST_OPINION, left[best], 0.0))
+        likely.append(jnp.where(opinion[best] >= LEAST_OPINION, opinion[best], 0.0))
         left = jnp.where(every == best, -1.0, left)
     return jnp.stack(found), jnp.stack(likely)
 
