@@ -280,7 +280,8 @@ def _others(
     """Lessons of a second opinion and of outcomes that arrived, [1 + M, 2P + 5] words, and which of them are in use."""
     applies = experience.opinion_action != NO_ACTION
     column = _column(jnp.maximum(experience.opinion_action, 0), structure)
-    opinion = lesson(applies, state.paths, column, experience.opinion, params.noise * params.opinion_noise)
+    worth = experience.opinion / _scale(jnp.ones(()), jnp.maximum(experience.opinion_action, 0), structure)
+    opinion = lesson(applies, state.paths, column, worth, params.noise * params.opinion_noise)
     arrived, n_arrived = _arrived(state, settled, experience.feedback_id, experience.feedback_value, structure, params)
     return (
         jnp.concatenate([lesson_words(opinion)[None], arrived]),
@@ -386,25 +387,6 @@ def blanked(edges: Edges, nodes: Array, structure: Structure) -> Edges:
     fresh = edges.prior.at[nodes].get(mode="fill", fill_value=0.0)[:, None]
     variance = edges.variance.reshape(structure.n_nodes, -1).at[nodes].set(fresh, mode="drop")
     return dataclasses.replace(edges, net=net.reshape(-1), variance=variance.reshape(-1))
-
-
-def rescaled(state: State, initial_net: Array, factor: Array, structure: Structure) -> State:
-    """The learner in another unit of rewards.
-
-    What was learnt is multiplied; what is still prior, the share variance / initial variance of an edge, stays in units
-    of the bound, so that what was never tried is as promising as before.
-
-    Args:
-        state: before.
-        initial_net: [N * 2W] f32, strengths before any lesson.
-        factor: [] f32, old unit over new one.
-        structure: shapes.
-    """
-    edges, width = state.edges, structure.width
-    share = jnp.minimum(edges.variance / jnp.repeat(edges.prior, width), 1.0).reshape(structure.n_nodes, 1, width)
-    prior = (share * initial_net.reshape(structure.n_nodes, 2, width)).reshape(-1)
-    net = jnp.clip(factor * edges.net + (1.0 - factor) * prior, -1.0 if structure.signed else 0.0, 1.0)
-    return dataclasses.replace(state, edges=dataclasses.replace(edges, net=net))
 
 
 def _column(action: Array, structure: Structure) -> Array:

@@ -123,6 +123,12 @@ def forget_waiting(ledger: Ledger) -> Ledger:
     return dataclasses.replace(ledger, entries=ledger.entries.at[:, 0].set(NO_DECISION))
 
 
+def rescaled(ledger: Ledger, factor: Array) -> Ledger:
+    """The ledger with the rewards of waiting decisions in another unit; `factor` [] f32, old unit over new one."""
+    paid = to_words(factor * to_floats(ledger.entries[:, -1]))
+    return dataclasses.replace(ledger, entries=ledger.entries.at[:, -1].set(paid))
+
+
 def nothing(structure: Structure) -> Entry:
     """No decision."""
     zero, n_paths = jnp.zeros((), jnp.int32), structure.n_paths

@@ -21,7 +21,7 @@ from .config import NO_ACTION, NO_DECISION, NOTHING_SEEN
 from .edges import Paths, initial_edges, rows
 from .evidence import Evidence, evaluate
 from .learner import Experience, State
-from .learning import resting
+from .learning import rescaling, resting
 from .learning.recall import recall
 from .params import Params
 from .situation import Situation
@@ -103,7 +103,7 @@ def stepper(structure: Structure) -> Stepper:
         return pack(learner.observe(unpack(buffers, structure), experience, structure, _unpack_params(params)))
 
     def rescale(buffers: Buffers, initial_net: Array, factor: Array) -> Buffers:
-        return pack(learner.rescaled(unpack(buffers, structure), initial_net, factor, structure))
+        return pack(rescaling.rescaled(unpack(buffers, structure), initial_net, factor, structure))
 
     def begin(state: State, row: Row, params: Params) -> State:
         return learner.begin(state, _unpack_situation(row[2:], structure), _unpack_noise(row), structure, params)
