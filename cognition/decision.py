@@ -292,7 +292,7 @@ def _paths(
     if structure.rule == "beta":
         weight = np.asarray(shares(reading.paths.activation, reading.variance[:, : structure.n_columns]))[:, column]
 
-    def path(i: int, label: str, at: int, n_uses: int) -> Path:
+    def path(i: int, label: str, at: int, n_uses: int, weight: npt.NDArray[Any]) -> Path:
         gain, loss = float(net[i, at]), float(net[i, at + width])
         return Path(
             node=labels[int(nodes[i])],
@@ -306,8 +306,9 @@ def _paths(
             contribution=scale * float(weight[i]) * (gain - (1.0 + style.risk) * loss),
         )
 
-    own = [path(i, actions[action], column, int(uses[i, column])) for i in np.flatnonzero(on)]
-    common = [path(i, ANY_ACTION, structure.n_columns, int(uses[i].sum())) for i in structure.common if on[i] != 0]
+    own = [path(i, actions[action], column, int(uses[i, column]), weight) for i in np.flatnonzero(on)]
+    # common edges are summed under every rule
+    common = [path(i, ANY_ACTION, structure.n_columns, int(uses[i].sum()), on) for i in structure.common if on[i] != 0]
     return own + common
 
 
