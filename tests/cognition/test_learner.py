@@ -1,6 +1,5 @@
 """The whole step: equal to slow float64 NumPy, and equal to itself under jit, vmap and scan."""
 
-import functools
 import os
 import subprocess
 import sys
@@ -11,70 +10,99 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from habitus import cognition
-from habitus.cognition import stepping
 
-STYLE = cognition.Style(risk=0.3, curiosity=0.1, caution=0.05)
+STYLE = dict(risk=0.3, curiosity=0.1, caution=0.05)
 NEVER_EXPLORES = np.array([2**32 - 1, 0], np.uint32)
+# variances and rates so large that strengths reach their bounds
+HASTY = dict(variance=0.3, noise=0.2, learning_rate=0.4, ledger_capacity=16, prototypes=3)
+SMALL = dict(variance=0.2, ledger_capacity=16, prototypes=3)
 
 
 def stacked(items):
     return jax.tree.map(lambda *leaves: np.stack(leaves), *items)
 
 
-@pytest.mark.parametrize("rule", ["kalman", "nlms"])
-@pytest.mark.parametrize("capacity", [16, 256])
-def test_hundreds_of_steps_agree_with_a_float64_reference(
-    rule, capacity, structure, experiences, paths, reference, begun
-):
-    shape = structure(rule=rule, ledger_capacity=capacity)
-    # large variances and steps, so that strengths reach their bounds
-    config = cognition.Config(rule=rule, variance=0.3, noise=0.2, learning_rate=0.4)
-    params = cognition.params_of(config, STYLE)
-    first = paths(shape, np.random.default_rng(9))
-    state, slow = begun(shape, config, first), reference(shape, config, STYLE)
-    slow.paths = first
-    advance = jax.jit(functools.partial(cognition.step, structure=shape, params=params))
-    evaluate = jax.jit(functools.partial(cognition.evaluate, structure=shape, params=params))
+def agrees(config, capacity, structure, experiences, situation, reference, begun, compiled, n_steps=300):
+    shape = structure(config, ledger_capacity=capacity)
+    params = cognition.params_of(config, cognition.Style(**STYLE))
+    first = situation(shape, np.random.default_rng(9))
+    state, slow = begun(shape, config, first, **STYLE), reference(shape, config, cognition.Style(**STYLE))
+    slow.paths = slow.recall(first, np.asarray(state.known.prototypes.opinion))
+    slow.greedy = int(state.greedy)
     largest = 0.0
-    for experience in experiences(shape, 400, seed=5):
-        state = advance(state, experience, NEVER_EXPLORES)
-        slow.step(experience)
+    for experience in experiences(shape, n_steps, seed=5):
+        state = compiled.step(state, experience, NEVER_EXPLORES, shape, params)
+        slow.step(experience, np.asarray(state.known.prototypes.opinion))
         largest = max(largest, np.abs(slow.gain).max(), np.abs(slow.loss).max())
-        expected = slow.evaluate(experience.next_paths)
-        found = evaluate(state.edges, experience.next_paths)
-        for a, b in zip(found, expected, strict=True):
-            np.testing.assert_allclose(a, b, atol=5e-5)
-        assert int(state.action) == int(np.argmax(found.urge))
-    net = np.asarray(state.edges.net).reshape(shape.n_nodes, 2, shape.n_columns)
-    np.testing.assert_allclose(net[:, 0], slow.gain, atol=2e-5)
-    np.testing.assert_allclose(net[:, 1], slow.loss, atol=2e-5)
+        is_on = slow.paths.activation != 0
+        np.testing.assert_allclose(state.paths.activation, slow.paths.activation, atol=1e-6)
+        np.testing.assert_array_equal(np.asarray(state.paths.nodes)[is_on], slow.paths.nodes[is_on])
+        assert int(state.action) == slow.greedy
+    for found, expected in zip(
+        cognition.evaluate(state.edges, state.paths, shape, params), slow.evaluate(slow.paths), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, atol=2e-4)
+    net = np.asarray(state.edges.net).reshape(shape.n_nodes, 2, shape.width)
+    np.testing.assert_allclose(net[:, 0], slow.gain, atol=1e-4)
+    np.testing.assert_allclose(net[:, 1], slow.loss, atol=1e-4)
     np.testing.assert_allclose(state.edges.variance, slow.variance.reshape(-1), rtol=2e-3)
     activity = np.asarray(state.edges.activity).reshape(shape.n_nodes, 2, shape.n_columns)
     np.testing.assert_array_equal(activity[:, 1], slow.uses)
     np.testing.assert_array_equal(activity[:, 0], slow.last)
+    assert float(state.rewards.mean) == pytest.approx(slow.mean, abs=1e-5)
     assert (int(state.step), int(state.version)) == (slow.t, slow.version)
     assert (int(state.ledger.overwritten), int(state.ledger.unmatched)) == (slow.overwritten, slow.unmatched)
     assert (slow.overwritten > 0) == (capacity == 16)  # the case that loses decisions is among those compared
-    assert largest == 1.0  # and so is the bound of strengths
+    assert largest > 0.999  # and so is the bound of strengths
 
 
-def lives(shape, experiences, paths, begun, n_agents, n_steps):
-    config = cognition.Config(variance=0.2)
-    states = [begun(shape, config, paths(shape, np.random.default_rng(seed))) for seed in range(n_agents)]
+FAST = [
+    (dict(rule="kalman"), 16),
+    (dict(rule="nlms", cut_traces=True), 256),
+    (dict(rule="count", signed=False), 16),
+    (dict(rule="beta", gate=False), 16),
+    (dict(rule="hebb", average_reward=False), 256),
+    (dict(rule="hebb_advantage"), 16),
+]
+SLOW = [
+    (dict(rule="kalman", trace_decay=1.0, gamma=1.0, cut_traces=True), 256),
+    (dict(rule="kalman", trace_decay=0.0), 16),
+    (dict(rule="kalman", gamma=0.0), 16),
+    (dict(rule="kalman", common=False, average_reward=False, gate=False), 16),
+    (dict(rule="nlms", signed=False), 16),
+    (dict(rule="count", cut_traces=True), 256),
+    (dict(rule="beta", average_reward=False), 16),
+]
+
+
+@pytest.mark.parametrize(("changes", "capacity"), FAST)
+def test_hundreds_of_steps_agree_with_a_float64_reference(
+    changes, capacity, structure, experiences, situation, reference, begun, compiled
+):
+    config = cognition.Config(**{**HASTY, **changes})
+    agrees(config, capacity, structure, experiences, situation, reference, begun, compiled)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("changes", "capacity"), SLOW)
+def test_hundreds_of_steps_agree_with_a_float64_reference_under_other_settings(
+    changes, capacity, structure, experiences, situation, reference, begun, compiled
+):
+    config = cognition.Config(**{**HASTY, **changes})
+    agrees(config, capacity, structure, experiences, situation, reference, begun, compiled)
+
+
+def test_vmap_over_agents_and_scan_over_steps_equal_single_steps(structure, experiences, situation, begun, compiled):
+    config, n_agents, n_steps = cognition.Config(**SMALL), 4, 120
+    shape = structure(config)
+    states = [begun(shape, config, situation(shape, np.random.default_rng(seed))) for seed in range(n_agents)]
     told = [experiences(shape, n_steps, seed=seed) for seed in range(n_agents)]
     noise = np.random.default_rng(1).integers(0, 2**32, (n_agents, n_steps, 2), np.uint32)
     params = [cognition.params_of(config, cognition.Style(risk=0.1 * seed)) for seed in range(n_agents)]
-    return states, told, noise, params
-
-
-def test_vmap_over_agents_and_scan_over_steps_equal_single_steps(structure, experiences, paths, begun):
-    shape = structure()
-    states, told, noise, params = lives(shape, experiences, paths, begun, n_agents=4, n_steps=120)
-    single = jax.jit(functools.partial(cognition.step, structure=shape))
     apart, actions = [], []
     for state, life, words, param in zip(states, told, noise, params, strict=True):
         for experience, word in zip(life, words, strict=True):
-            state = single(state, experience, word, params=param)
+            state = compiled.step(state, experience, word, shape, param)
             actions.append(int(state.action))
         apart.append(state)
 
@@ -89,108 +117,122 @@ def test_vmap_over_agents_and_scan_over_steps_equal_single_steps(structure, expe
     together, batch_actions = batch(stacked(states), stacked([stacked(life) for life in told]), noise, stacked(params))
     assert np.asarray(batch_actions).reshape(-1).tolist() == actions
     # sums are ordered differently in a batch
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), together, stacked(apart))
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5, rtol=1e-5), together, stacked(apart))
 
 
-def test_large_arrays_are_written_in_place(structure, experiences, paths, begun):
-    """No copy of the edges or the ledger in the compiled step, alone or in a scan over a batch of agents."""
-    shape = structure(n_nodes=300, ledger_capacity=256)
-    states, told, noise, params = lives(shape, experiences, paths, begun, n_agents=3, n_steps=4)
-    sizes = [300 * 6, 300 * 3, 256 * 13]
-
-    def big_copies(text):
-        found = []
-        for line in text.splitlines():
-            if " copy(" in line:
-                dimensions = line.split("[", 1)[1].split("]", 1)[0]
-                found += [line] * (np.prod([int(n) for n in dimensions.split(",") if n] or [1]) in sizes)
-        return found
-
-    row = stepping.paths_row(NEVER_EXPLORES, np.zeros(4, np.int32), np.ones(4, np.float32), 1.0)
-    row = stepping.experience_row(shape, row, action=0, reward=0.0, is_boundary=True)
-    buffers = stepping.pack(states[0])
-    assert len(buffers) == 5  # net, variance, activity, entries, and one vector of everything small
-    alone = stepping.stepper(shape).step.lower(buffers, stepping.pack_params(params[0]), row).compile().as_text()
-    assert big_copies(alone) == []
-
-    def scanned(states, lives, words):
-        def body(states, given):
-            return jax.vmap(lambda s, e, w: cognition.step(s, e, w, shape, params[0]))(states, *given), None
-
-        return jax.lax.scan(body, states, (lives, words))[0]
-
-    lives_by_step = jax.tree.map(lambda leaf: np.swapaxes(leaf, 0, 1), stacked([stacked(life) for life in told]))
-    lowered = jax.jit(scanned, donate_argnums=0).lower(stacked(states), lives_by_step, np.swapaxes(noise, 0, 1))
-    text = lowered.compile().as_text()
-    sizes = [3 * size for size in sizes]
-    assert big_copies(text[: text.index("ENTRY")]) == []
-
-
-def test_buffers_and_rows_carry_every_value(structure, experiences, paths, begun):
-    shape = structure()
-    config, rng = cognition.Config(variance=0.2), np.random.default_rng(4)
-    params = cognition.params_of(config, STYLE)
-    state = begun(shape, config, paths(shape, rng))
-    buffers, kernel = stepping.pack(state), stepping.stepper(shape)
-    advance = jax.jit(functools.partial(cognition.step, structure=shape, params=params))
-    for e in experiences(shape, 60, seed=2):
-        noise = rng.integers(0, 2**32, 2, np.uint32)
-        feedback = [(int(i), float(v)) for i, v in zip(e.feedback_id, e.feedback_value, strict=True) if i >= 0]
-        row = stepping.experience_row(
-            shape,
-            stepping.paths_row(noise, e.next_paths.nodes, e.next_paths.activation, float(e.next_paths.stake)),
-            action=int(e.action),
-            reward=float(e.reward),
-            is_boundary=bool(e.is_boundary),
-            decision_id=int(e.decision_id),
-            feedback=feedback,
-            opinion=(int(e.opinion_action), float(e.opinion)) if e.opinion_action >= 0 else None,
-        )
-        state = advance(state, e, noise)
-        buffers, action = kernel.step(buffers, stepping.pack_params(params), row)
-        assert int(action) == int(state.action)
-    unpacked = stepping.unpack(buffers, shape)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), unpacked, state)
-    assert jax.tree.map(lambda leaf: leaf.dtype, unpacked) == jax.tree.map(lambda leaf: leaf.dtype, state)
-
-
-def test_an_outcome_outside_of_a_step_teaches_the_same(structure, experiences, paths, begun):
-    shape, config = structure(feedback_slots=1), cognition.Config()
-    params, rng = cognition.params_of(config, STYLE), np.random.default_rng(3)
-    state = begun(shape, config, paths(shape, rng))
-    quiet = experiences(shape, 1, seed=0)[0]._replace(opinion_action=np.int32(-1), feedback_id=np.array([-1], np.int32))
-    state = cognition.step(state, quiet._replace(decision_id=np.int32(0)), NEVER_EXPLORES, shape, params)
-    pending = quiet._replace(decision_id=np.int32(1), is_boundary=np.bool_(True))
-    given = pending._replace(feedback_id=np.array([0], np.int32), feedback_value=np.array([0.5], np.float32))
-    within = cognition.step(state, given, NEVER_EXPLORES, shape, params)
-    before = cognition.credit(state, jnp.int32(0), jnp.float32(0.5), shape, params)
-    before = cognition.step(before, pending, NEVER_EXPLORES, shape, params)
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), within, before)
-
-
-def test_a_boundary_stops_what_follows_from_flowing_back(structure, experiences, paths, begun):
-    shape, config = structure(), cognition.Config(gamma=0.9)
-    params, rng = cognition.params_of(config, cognition.Style()), np.random.default_rng(6)
-    here, there = paths(shape, rng), paths(shape, rng)
-    state = begun(shape, config, here)
-    net = jnp.full_like(state.edges.net, 0.3)
-    state = cognition.State(
-        cognition.Edges(net, *jax.tree.leaves(state.edges)[1:]), state.ledger, here, *jax.tree.leaves(state)[-3:]
-    )
+@pytest.fixture
+def lived(structure, experiences, situation, begun, compiled):
+    """(state after 30 steps, a step without late outcomes or opinions, structure, parameters)."""
+    config = cognition.Config(**SMALL)
+    shape, rng = structure(config), np.random.default_rng(3)
+    params = cognition.params_of(config, cognition.Style())
+    state = begun(shape, config, situation(shape, rng))
+    for experience in experiences(shape, 30, seed=0):
+        state = compiled.step(state, experience, NEVER_EXPLORES, shape, params)
     quiet = experiences(shape, 1, seed=0)[0]._replace(
         opinion_action=np.int32(-1),
-        feedback_id=np.full(shape.feedback_slots, -1, np.int32),
         decision_id=np.int32(-1),
-        reward=np.float32(0.0),
-        next_paths=there,
+        feedback_id=np.full(shape.feedback_slots, -1, np.int32),
+        seen=np.full(2, -1, np.int32),
     )
+    return state, quiet, shape, params
 
-    def changes(is_boundary, next_paths):
-        told = quiet._replace(is_boundary=np.bool_(is_boundary), next_paths=next_paths)
-        return np.asarray(cognition.step(state, told, NEVER_EXPLORES, shape, params).edges.net)
 
-    np.testing.assert_array_equal(changes(True, there), changes(True, here))
-    assert np.abs(changes(False, there) - changes(True, there)).max() > 1e-4
+def test_an_outcome_outside_of_a_step_teaches_the_same(lived, compiled):
+    state, quiet, shape, params = lived
+    state = compiled.step(state, quiet._replace(decision_id=np.int32(50)), NEVER_EXPLORES, shape, params)
+    pending = quiet._replace(decision_id=np.int32(51), is_boundary=np.bool_(True))
+    ids, values = pending.feedback_id.copy(), np.zeros(shape.feedback_slots, np.float32)
+    ids[0], values[0] = 50, 0.5
+    within = compiled.step(
+        state, pending._replace(feedback_id=ids, feedback_value=values), NEVER_EXPLORES, shape, params
+    )
+    before = cognition.credit(state, jnp.int32(50), jnp.float32(0.5), shape, params)
+    assert np.abs(before.edges.net - state.edges.net).max() > 1e-4
+    before = compiled.step(before, pending, NEVER_EXPLORES, shape, params)
+    for part in ("edges", "ledger", "known", "version"):
+        jax.tree.map(
+            lambda a, b: np.testing.assert_allclose(a, b, atol=1e-7), getattr(within, part), getattr(before, part)
+        )
+
+
+def test_a_boundary_stops_what_follows_from_flowing_back(lived, situation, compiled):
+    state, quiet, shape, params = lived
+    here, there = (situation(shape, np.random.default_rng(seed)) for seed in (1, 2))
+
+    def net(is_boundary, following):
+        told = quiet._replace(is_boundary=np.bool_(is_boundary), following=following)
+        return np.asarray(compiled.step(state, told, NEVER_EXPLORES, shape, params).edges.net)
+
+    np.testing.assert_array_equal(net(True, there), net(True, here))
+    assert np.abs(net(False, there) - net(False, here)).max() > 1e-4
+
+
+def test_an_error_reaches_the_decisions_before_it_in_the_encounter_and_none_beyond(lived, compiled):
+    state, quiet, shape, params = lived
+    paid = quiet._replace(reward=np.float32(1.0), is_boundary=np.bool_(True))
+
+    def lives(first_ends):
+        start = compiled.step(state, quiet._replace(is_boundary=np.bool_(True)), NEVER_EXPLORES, shape, params)
+        nodes, on = np.asarray(start.paths.nodes), np.asarray(start.paths.activation) > 0
+        first = quiet._replace(action=np.int32(0), is_boundary=np.bool_(first_ends), reward=np.float32(0.0))
+        before = compiled.step(start, first, NEVER_EXPLORES, shape, params)
+        told = paid._replace(action=np.int32(3))
+        after = compiled.step(before, told, NEVER_EXPLORES, shape, params)
+        cells = nodes[on] * 2 * shape.width  # gain of action 0, which the second decision did not take
+        return np.asarray(after.edges.net - before.edges.net)[cells]
+
+    assert (lives(first_ends=True) == 0).all()
+    assert (lives(first_ends=False) > 1e-5).all()
+
+
+def test_nothing_is_learnt_of_a_decision_whose_outcome_is_still_to_come(lived, compiled):
+    state, quiet, shape, params = lived
+    after = compiled.step(state, quiet._replace(decision_id=np.int32(60)), NEVER_EXPLORES, shape, params)
+    np.testing.assert_array_equal(after.edges.net, state.edges.net)
+    np.testing.assert_array_equal(after.edges.variance, state.edges.variance)
+    assert int(after.version) == int(state.version)
+
+
+def test_impossible_actions_are_never_chosen_even_when_exploring(lived, situation, compiled):
+    state, quiet, shape, _ = lived
+    params = cognition.params_of(cognition.Config(eps0=1.0), cognition.Style())
+    rng, chosen = np.random.default_rng(0), set()
+    seen = situation(shape, rng)._replace(mask=np.array([False, True, False, True]))
+    for _ in range(40):
+        words = rng.integers(0, 2**32, 2, np.uint32)
+        chosen.add(int(compiled.step(state, quiet._replace(following=seen), words, shape, params).action))
+    assert chosen == {1, 3}
+
+
+def test_an_opinion_about_a_scaled_action_is_one_about_its_column(lived, compiled):
+    """Action 2 pays half of what action 1 pays, so that .2 for it is .4 for action 1."""
+    state, quiet, shape, params = lived
+    about = [(1, 0.4), (2, 0.2)]
+    nets = [
+        compiled.step(
+            state,
+            quiet._replace(opinion_action=np.int32(a), opinion=np.float32(y)),
+            NEVER_EXPLORES,
+            shape,
+            params,
+        ).edges.net
+        for a, y in about
+    ]
+    np.testing.assert_array_equal(*nets)
+
+
+def test_a_new_episode_forgets_what_waits_and_starts_a_new_encounter(lived, situation, compiled):
+    state, quiet, shape, params = lived
+    open_one = quiet._replace(decision_id=np.int32(70), is_boundary=np.bool_(False))
+    state = compiled.step(state, open_one, NEVER_EXPLORES, shape, params)
+    assert not bool(state.known.encounter.is_new)
+    assert float(jnp.abs(state.trace.steps).max()) > 0
+    fresh = compiled.begin(state, situation(shape, np.random.default_rng(0)), NEVER_EXPLORES, shape, params)
+    assert bool(fresh.known.encounter.is_new)
+    assert int((fresh.ledger.entries[:, 0] != -1).sum()) == 0
+    assert float(jnp.abs(fresh.trace.steps).max()) == 0
+    np.testing.assert_array_equal(fresh.edges.net, state.edges.net)
 
 
 @pytest.mark.slow
