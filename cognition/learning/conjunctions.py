@@ -1,8 +1,9 @@
 """Conjunctions: nodes that stand for two observed nodes together, made on demand, behind an AND gate.
 
 A table of fixed capacity, addressed by a hash of the two nodes. A pair that meets an empty slot, or one whose count has
-fallen to 0, takes it; a pair that meets another's slot lowers that one's count. So what is seen together often keeps
-its node and what was seen once gives way. A pair opens its path from `conjunction_after` meetings on.
+fallen to 0, takes it; a pair that meets another's slot lowers that one's count, unless that one is met as well. So
+what is seen together often keeps its node and what was seen once gives way. A pair opens its path from
+`conjunction_after` meetings on.
 
 Source: Misra & Gries (1982), "Finding repeated elements"; here with one candidate per slot of a hash table.
 """
@@ -72,11 +73,13 @@ def meet(table: Conjunctions, nodes: Array, activation: Array, structure: Struct
     is_on = both != 0
     takes = is_on & (held != pairs) & ((held == FREE) | (counts <= 0))
     gains = is_on & (held == pairs)
-    change = jnp.where(gains | takes, 1, jnp.where(is_on, -1, 0))
+    # pairs that are always met together must not wear each other down, or neither would ever get its node
+    held_met = jnp.zeros(capacity, jnp.int32).at[slots].max((gains | takes).astype(jnp.int32), mode=IN_BOUNDS)
+    wear = (is_on & (held_met.at[slots].get(mode=IN_BOUNDS) == 0)).astype(jnp.int32)
     changed = jnp.where(takes, slots, capacity)
     return Conjunctions(
         pairs=table.pairs.at[changed].set(pairs, mode="drop"),
-        counts=jnp.clip(table.counts.at[slots].add(change, mode=IN_BOUNDS), 0, MOST_COUNTED),
+        counts=jnp.clip((table.counts + held_met).at[slots].add(-wear, mode=IN_BOUNDS), 0, MOST_COUNTED),
     ), changed
 
 
