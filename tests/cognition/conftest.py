@@ -291,6 +291,18 @@ def with_random_edges(state: cognition.State, rng: np.random.Generator) -> cogni
     return dataclasses.replace(state, edges=dataclasses.replace(state.edges, net=net, variance=variance))
 
 
+@pytest.fixture(scope="session")
+def kept_life() -> tuple[cognition.State, cognition.Structure]:
+    """A learner after 80 steps in which anything happened, and its structure."""
+    config = cognition.Config(variance=0.2, ledger_capacity=16, prototypes=3)
+    shape = small_structure(config)
+    params = cognition.params_of(config, cognition.Style())
+    state = start(shape, config, random_situation(shape, np.random.default_rng(3)))
+    for experience in random_experiences(shape, 80, seed=0):
+        state = COMPILED.step(state, experience, NEVER_EXPLORES, shape, params)
+    return state, shape
+
+
 @pytest.fixture
 def compiled() -> SimpleNamespace:
     return COMPILED

@@ -1,11 +1,12 @@
 """Decisions wait, outcomes find them, and what is lost is counted."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from habitus import cognition
 from habitus.cognition import ledger
 
-SHAPE = cognition.Structure(9, 2, (0, 1), (1.0, 1.0), (False, False), ledger_capacity=4)
+SHAPE = cognition.Structure(9, 2, (0, 1), (1.0, 1.0), (False, False), ledger_capacity=4)  # two paths
 
 
 def entry(decision_id, action=0, reward=0.0):
@@ -94,3 +95,13 @@ def test_a_slot_can_be_freed_and_taken_in_the_same_step():
     _, found_entries, found = settled(book, 5)
     assert found.all()
     assert found_entries.reward.tolist() == [0.5]
+
+
+def test_in_another_unit_only_the_rewards_of_waiting_decisions_change():
+    book = filled(4, 5, 7)
+    _, before, _ = settled(book, 4, 5, 7)
+    _, after, found = settled(ledger.rescaled(book, jnp.float32(0.25)), 4, 5, 7)
+    assert found.all()
+    np.testing.assert_allclose(after.reward, 0.25 * before.reward)
+    for a, b in zip(after._replace(reward=0), before._replace(reward=0), strict=True):
+        jax.tree.map(np.testing.assert_array_equal, a, b)

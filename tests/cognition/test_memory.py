@@ -1,34 +1,27 @@
 """The memory as a person reads it."""
 
-import functools
-
-import jax
 import networkx
 import numpy as np
 import pytest
 from habitus import cognition
 
-LABELS = ("bias", *(f"fact {k}" for k in range(1, 12)))
 DECISIONS = ("approve", "reject", "review")
+N = 12 + 10 + 4 + 3 * 17  # context, own actions, advice, three prototypes with seventeen nodes
+LABELS = ("bias", *(f"fact {k}" for k in range(1, N)))
 
 
-@pytest.fixture
-def lived(structure, experiences, paths, begun):
+@pytest.fixture(scope="module")
+def lived(kept_life):
     """(state, snapshot) of a learner after 80 steps."""
-    shape, config = structure(), cognition.Config(variance=0.2)
-    params = cognition.params_of(config, cognition.Style())
-    state = begun(shape, config, paths(shape, np.random.default_rng(0)))
-    advance = jax.jit(functools.partial(cognition.step, structure=shape, params=params))
-    for experience in experiences(shape, 80, seed=0):
-        state = advance(state, experience, np.array([2**32 - 1, 0], np.uint32))
-    kinds = ("bias", *["context"] * 11)
-    names = dict(labels=LABELS, kinds=kinds, decisions=DECISIONS)
+    state, shape = kept_life
+    assert shape.n_nodes == N
+    names = dict(labels=LABELS, kinds=("bias", *["context"] * (N - 1)), decisions=DECISIONS)
     return state, cognition.memory_of(state.edges, shape, **names, step=int(state.step), version=int(state.version))
 
 
 def test_strengths_are_the_two_sides_of_the_net_weights(lived):
     state, memory = lived
-    net = np.asarray(state.edges.net).reshape(12, 2, 3)
+    net = np.asarray(state.edges.net).reshape(N, 2, 4)
     np.testing.assert_array_equal(memory.gain_exc - memory.gain_inh, net[:, 0])
     np.testing.assert_array_equal(memory.loss_exc - memory.loss_inh, net[:, 1])
     for strength in (memory.gain_exc, memory.gain_inh, memory.loss_exc, memory.loss_inh):
@@ -37,6 +30,14 @@ def test_strengths_are_the_two_sides_of_the_net_weights(lived):
     assert (memory.gain_exc * memory.gain_inh == 0).all()
     assert memory.uses.sum() > 0
     assert memory.last_activated.max() == 79
+
+
+def test_common_edges_are_those_to_any_action(lived):
+    _, memory = lived
+    assert memory.decisions == (*DECISIONS, "any action")
+    np.testing.assert_array_equal(memory.uses[:, 3], memory.uses[:, :3].sum(axis=1))
+    np.testing.assert_array_equal(memory.last_activated[:, 3], memory.last_activated[:, :3].max(axis=1))
+    assert abs(memory.edge("bias", "any action").balance) > 0
 
 
 def test_a_snapshot_does_not_move_with_the_learner_and_cannot_be_written(lived):
