@@ -33,11 +33,11 @@ SUMMED_VARIANCE = 0.3
 BIAS_VARIANCE = 1e-3  # of the others': one edge for all states would take their optimism from those never seen
 UNDECLARED: Mapping[str, Any] = {
     "gamma": 0.99,
-    "trace_decay": 0.8,
+    "trace_decay": 0.5,
     "cut_traces": True,
     "noise": 0.1,
-    "variance_floor": 0.01,
-    "optimism": 0.5,
+    "variance_floor": 0.1,
+    "optimism": 0.4,
     "eps0": 0.05,
     "curiosity": 0.0,
     "common": False,
