@@ -1,4 +1,4 @@
-"""Commands that measure the worlds themselves: `habitus scores` and `habitus headroom`."""
+"""Commands that measure without a study: `habitus scores`, `habitus headroom`, `habitus generality`."""
 
 from __future__ import annotations
 
@@ -87,7 +87,46 @@ def headroom(
         _write(out, "headroom", headroom_module.to_csv(facts), headroom_module.to_markdown(facts, command))
 
 
-COMMANDS: tuple[Callable[..., None], ...] = (scores, headroom)
+def generality(
+    out: Out = DEFAULT_OUT,
+    tasks: Annotated[
+        str, typer.Option(metavar="A,B", help="Only these tasks, ids of Gymnasium or names such as Taxi; default six.")
+    ] = "",
+    agents: Annotated[str, typer.Option(metavar="A,B", help="Only these agents; default all five.")] = "",
+    seeds: Annotated[int | None, typer.Option(min=1, help="Number of seeds, from 1000 on; default 10.")] = None,
+    budgets: Annotated[
+        str, typer.Option(metavar="N,M", help="Steps after which agents are read; default 2000,10000,30000.")
+    ] = "",
+    jobs: Jobs = None,
+    quick: Annotated[bool, typer.Option("--quick", help="To see that all works: two seeds, a thousand steps.")] = False,
+) -> None:
+    """Measure one substrate on tasks of Gymnasium, beside tabular Q, DQN and PPO: generality.csv, generality.md.
+
+    What is recorded already, in DIR/generality, is not run again.
+    """
+    with clear_errors():
+        from . import generality as generality_module
+        from . import generality_tables
+
+        chosen, names = generality_module.tasks_of(split(tasks)), generality_module.agents_of(split(agents))
+        steps = generality_module.budgets_of(split(budgets), quick=quick)
+        check_writable(*_tables(out, "generality"))
+        n_seeds = seeds or (generality_module.QUICK_SEEDS if quick else generality_module.N_SEEDS)
+        readings = generality_module.measure(
+            chosen,
+            out / "generality",
+            names=names,
+            n_seeds=n_seeds,
+            budgets=steps,
+            jobs=jobs or os.cpu_count() or 1,
+            said=said,
+        )
+        options = {"--tasks": tasks, "--agents": agents, "--seeds": n_seeds, "--budgets": ",".join(map(str, steps))}
+        command = command_of("generality", "", {name: value for name, value in options.items() if value})
+        _write(out, "generality", generality_tables.to_csv(readings), generality_tables.to_markdown(readings, command))
+
+
+COMMANDS: tuple[Callable[..., None], ...] = (scores, headroom, generality)
 
 
 def said(text: str) -> None:
