@@ -347,7 +347,9 @@ def _compared(
     entry: Entry = jax.tree.map(lambda leaf: leaf[0], settled.entries)
     value = entry.reward + experience.feedback_value[0]
     nothing_follows = (zero, jnp.zeros(structure.regimes, jnp.float32))
-    found = errors(entry.paths, entry.action, value, nothing_follows)
+    # an empty slot has a stake of 0, and what it divides would not vanish under a weight of 0
+    paths = entry.paths._replace(stake=jnp.where(settled.found[0], entry.paths.stake, 1.0))
+    found = errors(paths, entry.action, value, nothing_follows)
     return regimes.compared(kept, *found, applies=settled.found[0])
 
 
