@@ -11,8 +11,8 @@ Pure functions for ONE agent; vmap them over states and params, scan them over s
 5. outcomes that arrived are credited to the paths stored with their decision (target = everything it was paid);
 6. a decision whose outcome is still to come is stored in the ledger.
 
-`attend` then evaluates the next situation with the new strengths and chooses. Every REST steps, `rest` does what is
-rare (`learning.resting`).
+`decide` then evaluates the next situation with the new strengths and chooses. Every REST steps, `rest` does what is
+rare (`learning.resting`); what it changes opens other paths, so that the situation at hand is to be faced again.
 
 Sources of 3: temporal-difference learning, Sutton (1988), per channel; Mahadevan (1996) for the cost of time.
 """
@@ -29,7 +29,7 @@ from . import ledger as ledgers
 from .config import NO_ACTION, NO_DECISION
 from .edges import IN_BOUNDS, Edges, Paths, mark_activated
 from .evidence import allowed, choose, evaluate, greedy
-from .learning import cases, conjunctions, regimes, rewards
+from .learning import cases, conjunctions, rewards
 from .learning.knowledge import Knowledge, initial_knowledge
 from .learning.lessons import Lesson, learn_all, lesson, lesson_words, reach, update
 from .learning.prototypes import witness
@@ -147,11 +147,20 @@ def initial_state(edges: Edges, structure: Structure) -> State:
 
 def attend(state: State, situation: Situation, noise: Array, structure: Structure, params: Params) -> State:
     """Turn to a situation and choose an action, without learning. `noise` as in `choose`."""
-    paths = recall(state.known, situation, structure)
-    evidence = evaluate(state.edges, paths, structure, params)
-    best = greedy(allowed(evidence.urge, situation.mask))
-    action = choose(best, situation.mask, state.rewards.since, noise, params)
-    return dataclasses.replace(state, situation=situation, paths=paths, action=action, greedy=best)
+    return decide(face(state, situation, structure), noise, structure, params)
+
+
+def face(state: State, situation: Situation, structure: Structure) -> State:
+    """Turn to a situation: recall the paths that it opens, and choose nothing."""
+    return dataclasses.replace(state, situation=situation, paths=recall(state.known, situation, structure))
+
+
+def decide(state: State, noise: Array, structure: Structure, params: Params) -> State:
+    """Choose an action for the situation at hand. `noise` as in `choose`."""
+    mask = state.situation.mask
+    best = greedy(allowed(evaluate(state.edges, state.paths, structure, params).urge, mask))
+    action = choose(best, mask, state.rewards.since, noise, params)
+    return dataclasses.replace(state, action=action, greedy=best)
 
 
 def open_episode(state: State) -> State:
@@ -171,18 +180,29 @@ def begin(state: State, situation: Situation, noise: Array, structure: Structure
 
 def step(state: State, experience: Experience, noise: Array, structure: Structure, params: Params) -> State:
     """One step, see the module. `noise` as in `choose`; the chosen action is in the returned state."""
-    done = observe(state, experience, structure, params)
-    return attend(done, experience.following, noise, structure, params)
+    return decide(follow(state, experience, structure, params), noise, structure, params)
+
+
+def follow(state: State, experience: Experience, structure: Structure, params: Params) -> State:
+    """Learn from one step and turn to the next situation, and choose nothing."""
+    done, ahead = _observed(state, experience, structure, params)
+    if ahead is None or structure.conjunctions or structure.cases:
+        return face(done, experience.following, structure)
+    # nothing that recall reads has changed since the paths were recalled for what follows
+    return dataclasses.replace(done, situation=experience.following, paths=ahead)
 
 
 def observe(state: State, experience: Experience, structure: Structure, params: Params) -> State:
     """Learn from one step, and choose nothing."""
+    return _observed(state, experience, structure, params)[0]
+
+
+def _observed(state: State, experience: Experience, structure: Structure, params: Params) -> tuple[State, Paths | None]:
+    """The learner after a step, and the paths of what follows, where they were needed."""
     known = _witnessed(state, experience, structure, params)
+    ahead = recall(known, experience.following, structure) if structure.bootstraps else None
     settled = ledgers.settle(state.ledger, experience.feedback_id, experience.decision_id)
-    edges, trace, n_own = _own(state, experience, known, structure, params)
-    kept = state.regimes
-    if structure.regimes > 1:
-        kept = _compared(state, experience, settled, known, structure, params)
+    edges, trace, n_own = _own(state, experience, ahead, structure, params)
     lessons, start, stop = _others(state, experience, settled, structure, params)
     edges, n_learnt = learn_all(edges, lessons, start, stop, structure, params)
     version = state.version + n_own + n_learnt
@@ -192,17 +212,17 @@ def observe(state: State, experience: Experience, structure: Structure, params: 
     is_paid = experience.decision_id == NO_DECISION  # what is still to come is not known yet, whatever the reward holds
     late = jnp.sum(jnp.where(settled.found, settled.entries.reward + experience.feedback_value, 0.0))
     paid = jnp.where(is_paid, experience.reward, 0.0) + late
-    return dataclasses.replace(
+    done = dataclasses.replace(
         state,
         edges=edges,
         ledger=ledgers.update(state.ledger, settled, entry),
         known=known,
         trace=trace,
         rewards=rewards.after(state.rewards, paid),
-        regimes=kept,
         step=state.step + 1,
         version=version,
     )
+    return done, ahead
 
 
 def credit(state: State, decision_id: Array, value: Array, structure: Structure, params: Params) -> State:
@@ -224,13 +244,15 @@ def _witnessed(state: State, experience: Experience, structure: Structure, param
             prototypes, state.situation.entity, experience.seen, known.encounter.is_new, params.drift, structure
         )
     encounter = after(known.encounter, experience.action, experience.is_boundary)
-    return dataclasses.replace(known, prototypes=prototypes, encounter=encounter)
+    trust = params.trust_steps / (params.trust_steps + (state.step + 1).astype(jnp.float32))
+    return dataclasses.replace(known, prototypes=prototypes, encounter=encounter, trust=trust)
 
 
 def _own(
-    state: State, experience: Experience, known: Knowledge, structure: Structure, params: Params
+    state: State, experience: Experience, ahead: Paths | None, structure: Structure, params: Params
 ) -> tuple[Edges, Trace, Array]:
-    """What the step just taken teaches: its reward and what follows; nothing while its outcome is still to come.
+    """What the step just taken teaches: its reward and what follows along the paths `ahead`; nothing while its outcome
+    is still to come.
 
     Returns:
         The edges, the trace, and [] i32 how many lessons that was.
@@ -238,11 +260,11 @@ def _own(
     gain, loss = _targets(experience.reward, state, structure)
     scale = _scale(state.paths.stake, experience.action, structure)
     gain, loss = gain / scale, loss / scale
-    if structure.bootstraps:
-        ahead = evaluate(state.edges, recall(known, experience.following, structure), structure, params)
-        best = greedy(allowed(ahead.score, experience.following.mask))
+    if ahead is not None:
+        next_one = evaluate(state.edges, ahead, structure, params)
+        best = greedy(allowed(next_one.score, experience.following.mask))
         discount = jnp.where(experience.is_boundary, 0.0, params.gamma)
-        gain, loss = gain + discount * ahead.gain[best] / scale, loss + discount * ahead.loss[best] / scale
+        gain, loss = gain + discount * next_one.gain[best] / scale, loss + discount * next_one.loss[best] / scale
     applies = experience.decision_id == NO_DECISION
     at = reach(state.paths.nodes, state.paths.activation, _column(experience.action, structure), structure)
     done = update(state.edges, at, gain, loss, params.noise, structure, params)
@@ -309,48 +331,6 @@ def _arrived(
     )
     in_use = jnp.where(decision_ids == NO_DECISION, 0, jnp.arange(1, decision_ids.shape[0] + 1, dtype=jnp.int32))
     return jax.vmap(lesson_words)(lessons), jnp.max(in_use, initial=0)
-
-
-def _compared(
-    state: State, experience: Experience, settled: Settled, known: Knowledge, structure: Structure, params: Params
-) -> Regimes:
-    """How well every regime predicted what this step brought: its own outcome, and the first that arrived."""
-
-    def errors(paths: Paths, action: Array, outcome: Array, follows: tuple[Array, Array]) -> tuple[Array, Array]:
-        gain, loss = _targets(outcome, state, structure)
-        column, scale = _column(action, structure), _scale(paths.stake, action, structure)
-        target = (gain - loss) / scale
-        here = Regimes(state.edges.net[None], *state.regimes[1:])
-        own = regimes.predictions(here, paths, structure)[0, column]
-        theirs = regimes.predictions(state.regimes, paths, structure)[:, column]
-        return target + follows[0] / scale - own, target + follows[1] / scale - theirs
-
-    zero = jnp.zeros((), jnp.float32)
-    follows = (zero, jnp.zeros(structure.regimes, jnp.float32))
-    if structure.bootstraps:
-        ahead = recall(known, experience.following, structure)
-        columns, factors = jnp.asarray(structure.columns, jnp.int32), jnp.asarray(structure.factors, jnp.float32)
-        here = Regimes(state.edges.net[None], *state.regimes[1:])
-        discount = jnp.where(experience.is_boundary, 0.0, params.gamma)
-
-        def best(those: Regimes) -> Array:
-            values = regimes.predictions(those, ahead, structure)[:, columns] * factors * ahead.stake
-            return discount * jnp.max(allowed(values, experience.following.mask), axis=-1)
-
-        follows = (best(here)[0], best(state.regimes))
-    is_own = experience.decision_id == NO_DECISION
-    kept = regimes.compared(
-        state.regimes, *errors(state.paths, experience.action, experience.reward, follows), applies=is_own
-    )
-    if not experience.feedback_id.shape[0]:
-        return kept
-    entry: Entry = jax.tree.map(lambda leaf: leaf[0], settled.entries)
-    value = entry.reward + experience.feedback_value[0]
-    nothing_follows = (zero, jnp.zeros(structure.regimes, jnp.float32))
-    # an empty slot has a stake of 0, and what it divides would not vanish under a weight of 0
-    paths = entry.paths._replace(stake=jnp.where(settled.found[0], entry.paths.stake, 1.0))
-    found = errors(paths, entry.action, value, nothing_follows)
-    return regimes.compared(kept, *found, applies=settled.found[0])
 
 
 def _targets(outcome: Array, state: State, structure: Structure) -> tuple[Array, Array]:

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
-from . import arguments, draws, episode, regimes
+from . import arguments, blocks, draws, episode, regimes
 from .adapter import checked_params, checked_world
 from .contract import Filter, Seen, Solution, World, oracle
 
@@ -49,7 +49,8 @@ class Player(Protocol):
     `rest_every`, a number of steps (0 = never), and a method `rest(carry, n_done) -> carry`, called whenever that many
     more steps are done; `n_done` [] i32, steps done so far, is the same for all episodes, so that a condition on it is
     a branch and not a selection. One that differs between episodes has `per_episode`, names of fields all of whose
-    arrays have a leading axis [N]; its methods see the entry of their episode.
+    arrays have a leading axis [N]; its methods see the entry of their episode. One whose carry is large has `block`,
+    how many episodes are best stepped together; larger numbers run block after block.
     """
 
     def initial(self, observation: dict[str, Array], key: Array) -> Any:
@@ -192,36 +193,45 @@ def _run(code: _Code, arrays: list[Any], key_data: Array, params: Any, solution:
         carry = acting.learn(carry, Seen(observation, action, outcome, following, step, level, mask))
         return (now, following, carry, player_key), (action, outcome.reward, outcome.boundary, level, *scores)
 
+    def rest(carry: Any, n_done: Array, params: Any, arrays: list[Any]) -> Any:
+        return _told(player_with(arrays), world, params).rest(carry, n_done)  # type: ignore[attr-defined]
+
     axis = 0 if code.per_episode_params else None
     axes = [0 if own else None for own in code.is_apart]
-    advance_all = jax.vmap(advance, in_axes=(0, None, axis, axes), out_axes=0)
-    running = jax.vmap(begin, in_axes=(0, axis, axes))(key_data, params, arrays)
-    steps = jnp.arange(code.n_steps, dtype=jnp.int32)
-
-    def lived(running: tuple[Any, ...], steps: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-        return jax.lax.scan(lambda running, step: advance_all(running, step, params, arrays), running, steps)
-
-    def rested(running: tuple[Any, ...], steps: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
-        (now, following, carry, player_key), notes = lived(running, steps)
-
-        def rest(carry: Any, params: Any, arrays: list[Any]) -> Any:
-            return _told(player_with(arrays), world, params).rest(carry, steps[-1] + 1)  # type: ignore[attr-defined]
-
-        return (now, following, jax.vmap(rest, in_axes=(0, axis, axes))(carry, params, arrays), player_key), notes
-
     every = int(getattr(player_with(arrays), "rest_every", 0))
     n_whole = code.n_steps - code.n_steps % every if every else 0
-    parts = []
-    if n_whole:
-        running, notes = jax.lax.scan(rested, running, steps[:n_whole].reshape(-1, every))
-        parts.append(jax.tree.map(lambda note: note.reshape(n_whole, *note.shape[2:]), notes))
-    if n_whole < code.n_steps:
-        running, notes = lived(running, steps[n_whole:])
-        parts.append(notes)
-    notes = jax.tree.map(lambda *part: jnp.concatenate(part), *parts) if len(parts) > 1 else parts[0]
+
+    def together(key_data: Array, params: Any, arrays: list[Any]) -> tuple[tuple[Array, ...], Any]:
+        """Episodes side by side: what happened, [T, n] each, and the carries of the players."""
+        begin_all = jax.vmap(begin, in_axes=(0, axis, axes))
+        advance_all = jax.vmap(advance, in_axes=(0, None, axis, axes))
+        rest_all = jax.vmap(rest, in_axes=(0, None, axis, axes))
+
+        def lived(running: tuple[Any, ...], steps: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+            return jax.lax.scan(lambda running, step: advance_all(running, step, params, arrays), running, steps)
+
+        def rested(running: tuple[Any, ...], steps: Array) -> tuple[tuple[Any, ...], tuple[Array, ...]]:
+            (now, following, carry, player_key), notes = lived(running, steps)
+            return (now, following, rest_all(carry, steps[-1] + 1, params, arrays), player_key), notes
+
+        running = begin_all(key_data, params, arrays)
+        steps = jnp.arange(code.n_steps, dtype=jnp.int32)
+        parts = []
+        if n_whole:
+            running, notes = jax.lax.scan(rested, running, steps[:n_whole].reshape(-1, every))
+            parts.append(jax.tree.map(lambda note: note.reshape(n_whole, *note.shape[2:]), notes))
+        if n_whole < code.n_steps:
+            running, notes = lived(running, steps[n_whole:])
+            parts.append(notes)
+        notes = jax.tree.map(lambda *part: jnp.concatenate(part), *parts) if len(parts) > 1 else parts[0]
+        return notes, running[2]
+
+    notes, carry = blocks.block_by_block(
+        together, (key_data, params, arrays), (0, axis, axes), int(getattr(player_with(arrays), "block", 0))
+    )
     action, reward, boundary, level, *scores = (jnp.swapaxes(note, 0, 1) for note in notes)
     expected = scores[0] if scores else jnp.full_like(reward, jnp.nan)
-    return Trace(action, reward, expected, boundary, level, carry=running[2])
+    return Trace(action, reward, expected, boundary, level, carry=carry)
 
 
 def _checked_key_data(key_data: Any) -> Array:

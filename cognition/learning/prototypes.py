@@ -167,13 +167,15 @@ def consolidate(prototypes: Prototypes, n_done: Array, key: Array, structure: St
         counts, share, opinion = old
 
         def started(key: Array) -> tuple[Array, Array, Array]:
-            guess = jax.random.gamma(key, 0.5, (structure.n_entities, structure.prototypes), jnp.float32)
+            # the square of a normal deviate is twice a gamma of shape 1/2, of which JAX draws one after the other
+            guess = jnp.square(jax.random.normal(key, (structure.n_entities, structure.prototypes), jnp.float32))
             guess = guess / jnp.maximum(jnp.sum(guess, axis=1, keepdims=True), 1e-30)
             even = jnp.full(structure.prototypes, 1.0 / structure.prototypes, jnp.float32)
             found = _maximised(table, guess.T @ table, even, FIRST_SWEEPS, constants)
             return (*found, _log_likelihood(table, *found, constants))
 
-        all_counts, shares, fits = jax.lax.map(started, jax.random.split(key, RESTARTS))
+        # side by side: the columns of all starts make one product of matrices, those of one are too few
+        all_counts, shares, fits = jax.vmap(started)(jax.random.split(key, RESTARTS))
         best = jnp.argmax(fits)
         is_better = fits[best] > _log_likelihood(table, counts, share, constants) + BETTER
         fresh = jax.nn.softmax(_log_joint(table, all_counts[best], shares[best], constants), axis=-1)
