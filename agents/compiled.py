@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..cognition import learner, stepping
+from ..cognition import ledger as ledgers
 from ..cognition.config import NO_ACTION, NO_DECISION, NOTHING_SEEN
 from ..cognition.edges import Edges
 from ..cognition.learner import Experience, State
@@ -31,15 +32,24 @@ if TYPE_CHECKING:
     from .substrate import Substrate
 
 Array = jax.Array
+BLOCK = 64
+"""Learners that are stepped together: so many fit the cache, and no more share the cost of a kernel."""
 PureAdviser = Callable[[Any], Array]
 """Names an action for an observation of arrays, within compiled code."""
 
 
 class Carry(NamedTuple):
-    """What an episode carries: the learner, and the number of its next choice."""
+    """What an episode carries: the learner, and what it draws.
+
+    Attributes:
+        state: the learner, facing the observation at hand.
+        choice: [] i32, number of its next choice.
+        noise: [REST, 2] u32, random words of the choices between two rests.
+    """
 
     state: State
     choice: Array
+    noise: Array
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -148,26 +158,43 @@ class SubstratePlayer:
         """Steps between two rests."""
         return resting.REST
 
+    @property
+    def block(self) -> int:
+        """Episodes that run together."""
+        return BLOCK
+
     def initial(self, observation: Any, key: Array) -> Carry:
         """A learner that has seen nothing; it draws from its own seed and not from `key`."""
-        return Carry(learner.initial_state(self.edges, self.structure), jnp.zeros((), jnp.int32))
+        everything = jnp.ones(self.structure.n_actions, jnp.bool_)  # what is possible `act` is told
+        state = learner.initial_state(self.edges, self.structure)
+        state = learner.face(state, self.senses.situation(observation, everything), self.structure)
+        return Carry(state, jnp.zeros((), jnp.int32), self._noise(jnp.zeros((), jnp.int32)))
 
     def act(self, carry: Carry, turn: Any) -> tuple[Array, Carry]:
-        """Attend to the observation and choose."""
-        situation = self.senses.situation(turn.observation, turn.mask)
-        noise = stepping.noise_of(self.seed, carry.choice)
-        state = learner.attend(carry.state, situation, noise, self.structure, self.params)
-        return state.action, Carry(state, carry.choice + 1)
+        """Choose for the observation that the learner faces."""
+        state = carry.state
+        if self.senses.use_mask:
+            state = dataclasses.replace(state, situation=state.situation._replace(mask=turn.mask))
+        noise = carry.noise[carry.choice % resting.REST]
+        state = learner.decide(state, noise, self.structure, self.params)
+        return state.action, carry._replace(state=state, choice=carry.choice + 1)
 
     def learn(self, carry: Carry, seen: Any) -> Carry:
-        """Learn from the step."""
+        """Learn from the step, and turn to what follows."""
         experience = self.senses.experience(seen)
-        return Carry(learner.observe(carry.state, experience, self.structure, self.params), carry.choice)
+        return carry._replace(state=learner.follow(carry.state, experience, self.structure, self.params))
 
     def rest(self, carry: Carry, n_done: Array) -> Carry:
-        """What is rare."""
+        """What is rare; then the observation at hand is looked at anew."""
         key = resting.key_of(self.seed, n_done)
-        return Carry(resting.rest(carry.state, n_done, key, self.structure, self.params), carry.choice)
+        state = resting.rest(carry.state, n_done, key, self.structure, self.params)
+        return Carry(learner.face(state, state.situation, self.structure), carry.choice, self._noise(carry.choice))
+
+    def _noise(self, first: Array) -> Array:
+        """[REST, 2] u32: random words of the choices from `first` on."""
+        return jax.vmap(stepping.noise_of, in_axes=(None, 0))(
+            self.seed, first + jnp.arange(resting.REST, dtype=jnp.int32)
+        )
 
 
 def player_of(
@@ -217,6 +244,22 @@ def player_of(
         senses=senses,
         structure=structure,
     )
+
+
+def lived(agent: Substrate, carry: Carry, episode: int) -> Substrate:
+    """`agent`, knowing what its episode of a compiled run has taught it, to be asked and to decide.
+
+    Outcomes that were still to come have gone with the episode.
+
+    Args:
+        agent: number `episode` of those that the player was made of.
+        carry: of the players after the run, [N, ...] each.
+        episode: its place.
+    """
+    state: State = jax.tree.map(lambda leaf: jnp.asarray(leaf[episode]), carry.state)
+    blank = ledgers.initial_ledger(agent.anatomy.structure)  # its size is another in the compiled run
+    agent._buffers = stepping.pack(dataclasses.replace(state, ledger=blank))
+    return agent
 
 
 class Anatomy(NamedTuple):
