@@ -196,7 +196,8 @@ class Decision:
         """What the choice was made against, where nothing speaks for or against itself."""
         ranked = sorted(self.rival, key=lambda path: -abs(path.contribution))
         score, rest = math.fsum(path.contribution for path in ranked), ranked[n:]
-        lines = [f"No path speaks for or against it. What it was chosen over, {ranked[0].decision} ({score:+.4f}):"]
+        over = next(path.decision for path in ranked if path.decision != ANY_ACTION)
+        lines = [f"No path speaks for or against it. What it was chosen over, {over} ({score:+.4f}):"]
         lines += [_line(path) for path in ranked[:n]]
         if rest:
             left = math.fsum(path.contribution for path in rest)
