@@ -137,7 +137,7 @@ class Reference:
         on = [*seen.activation, 1.0, 1.0]
         observed = list(zip(nodes, on, strict=True))
         nodes.append(s.n_context + 2 * n_own + max(int(seen.advice), 0))
-        on.append(float(seen.advice >= 0))
+        on.append(self.c.trust_steps / (self.c.trust_steps + self.t) * (seen.advice >= 0))
         first = s.n_context + 2 * n_own + s.n_actions
         likely = sorted(range(s.prototypes), key=lambda z: -np.round(opinion[seen.entity, z] * 1024))[:2]
         for z in likely:
@@ -242,6 +242,7 @@ class Reference:
         """One step; `opinion` [E, Z] as it is after what the entity did."""
         action, first = int(e.action), self.own[1] or int(e.action) + 1
         self.own = (0, 0) if e.is_boundary else (action + 1, first)
+        self.t += 1
         following, follow = self.recall(e.following, opinion), (0.0, 0.0)
         if self.s.bootstraps and not e.is_boundary:
             gain, loss, score, _, _ = self.evaluate(following)
@@ -267,11 +268,10 @@ class Reference:
         for k, x in zip(self.paths.nodes, self.paths.activation, strict=True):
             if x != 0:
                 self.uses[k, self.s.columns[action]] += 1
-                self.last[k, self.s.columns[action]] = self.t
-        self.mean += max(1 / (self.t + 20), 1 / 2000) * (paid - self.mean)
+                self.last[k, self.s.columns[action]] = self.t - 1
+        self.mean += max(1 / (self.t + 19), 1 / 2000) * (paid - self.mean)
         self.paths = following
         self.greedy = int(np.where(e.following.mask, self.evaluate(following)[4], -np.inf).argmax())
-        self.t += 1
 
 
 def start(

@@ -52,9 +52,9 @@ def test_regimes_kept_are_in_the_new_unit_too(structure):
     shape = structure(CONFIG, regimes=3)
     edges = cognition.initial_edges(shape, np.full(shape.n_nodes, 0.1, np.float32))
     state = cognition.initial_state(edges, shape)
-    kept = state.regimes._replace(net=jnp.full_like(state.regimes.net, 0.4), spread=jnp.full(3, 2.0))
+    kept = state.regimes._replace(net=jnp.full_like(state.regimes.net, 0.4), level=jnp.full(3, 0.6))
     told = dataclasses.replace(state, regimes=kept)
     after = rescaling.rescaled(told, jnp.zeros_like(edges.net), jnp.float32(0.5), shape).regimes
     np.testing.assert_allclose(after.net, 0.2, atol=1e-7)
-    np.testing.assert_allclose(after.spread, 2.0 / 16)  # squares of squared errors
+    np.testing.assert_allclose(after.level, 0.3, atol=1e-7)
     np.testing.assert_array_equal(after.variance, kept.variance)
