@@ -1,4 +1,4 @@
-"""Commands that measure speed: `habitus bench worlds` and `habitus bench kernel`."""
+"""Commands that measure speed: `habitus bench worlds`, `habitus bench kernel` and `habitus bench training`."""
 
 from __future__ import annotations
 
@@ -72,6 +72,33 @@ def kernel(
         command = command_of("bench kernel", "", {"--nodes": nodes}) + (" --quick" if quick else "")
         table = kernel_bench.to_markdown(bench, command, about)
         _written(table, markdown, kernel_bench.to_json(bench, command, about), json)
+
+
+@app.command()
+def training(
+    worlds: Worlds = "",
+    json: Json = None,
+    markdown: Markdown = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="To see that all works: few steps, 3 rounds; minutes of compiling.")
+    ] = False,
+) -> None:
+    """Time the learner with its world on one core, beside PPO and DQN of stable-baselines3."""
+    with clear_errors():
+        from . import bench_tools
+
+        bench_tools.use_one_thread()
+        from . import training_bench, world_runs
+
+        training_bench.step_without_delay()
+        chosen = world_runs.worlds_of(split(worlds))
+        check_writable(json, markdown)
+        about = training_bench.machine()
+        n_rounds = bench_tools.QUICK_ROUNDS if quick else bench_tools.N_ROUNDS
+        cases, sizes = training_bench.measure(chosen, n_rounds=n_rounds, is_quick=quick, said=said)
+        command = command_of("bench training", worlds, {}) + (" --quick" if quick else "")
+        table = training_bench.to_markdown(cases, sizes, command, about)
+        _written(table, markdown, training_bench.to_json(cases, sizes, command, about), json)
 
 
 def _written(table: str, markdown: Path | None, numbers: str, json: Path | None) -> None:
