@@ -48,8 +48,6 @@ def structure_of(
     crossed_nodes = [0]
     for _, kind, first, n in coded:
         crossed_nodes += range(first, first + n) if kind == "context" else ()
-    if config.encounter:
-        crossed_nodes += range(encoder.n_nodes, encoder.n_nodes + 2 * (n_actions + 1))
     return Structure(
         n_context=encoder.n_nodes,
         n_base=encoder.n_active,
@@ -60,7 +58,7 @@ def structure_of(
         encounter=config.encounter,
         advice=has_adviser,
         prototypes=config.prototypes if behaviours else 0,
-        crossed=tuple(observed + own) if behaviours else (),
+        crossed=tuple(observed) if behaviours else (),
         crossed_nodes=tuple(crossed_nodes) if behaviours else (),
         n_entities=next((n for _, kind, _, n in coded if kind == "entity"), 1),
         behaviours=behaviours,

@@ -63,6 +63,7 @@ class Config:
         curiosity: what every style's curiosity is added to, >= 0.
         optimism: initial evidence of gain for every action, spread over what is observed.
         advice: initial evidence of gain for an action that an adviser names, in [-1, 1].
+        trust_steps: steps after which an adviser's word is half as active as at first, > 0: own experience grows.
         opinion_prior: initial evidence of gain for the action that buys a second opinion, as a share of what it can
             gain.
         opinion_noise: variance of a second opinion as a target, over `noise`, > 0.
@@ -100,9 +101,10 @@ class Config:
     eps0: float = 0.03
     eps_steps: float = 500.0
     eps_floor: float = 0.01
-    curiosity: float = 0.1
+    curiosity: float = 0.15
     optimism: float = 0.0
-    advice: float = 0.15
+    advice: float = 0.3
+    trust_steps: float = 300.0
     opinion_prior: float = 0.0
     opinion_noise: float = 1.5
     reward_bound: float = 1.0
@@ -112,7 +114,7 @@ class Config:
     def __post_init__(self) -> None:
         if self.rule not in get_args(Rule):
             raise ValueError(f"`rule` must be one of {list(get_args(Rule))}, got {self.rule!r}.")
-        for name in ("noise", "variance", "eps_steps", "opinion_noise", "reward_bound"):
+        for name in ("noise", "variance", "trust_steps", "eps_steps", "opinion_noise", "reward_bound"):
             _require(name, getattr(self, name), lambda x: x > 0, "> 0")
         for name in ("gamma", "trace_decay", "variance_floor", "eps0", "eps_floor"):
             _require(name, getattr(self, name), lambda x: 0 <= x <= 1, "in [0, 1]")
@@ -152,7 +154,7 @@ COUNTS = {
 
 # Chosen on seeds 0 to 47 of the three worlds (README): what a field says of every case is learnt slowly, for it is
 # learnt at every step; what one entity or one prototype does, or an adviser is worth, quickly.
-KIND_VARIANCE: Mapping[str, float] = {"entity": 20.0, "prototype": 5.0, "advice": 7.0, "case": 5.0}
+KIND_VARIANCE: Mapping[str, float] = {"entity": 20.0, "prototype": 10.0, "advice": 7.0, "case": 5.0}
 
 
 def node_variances(config: Config, kinds: tuple[str, ...]) -> npt.NDArray[np.float32]:

@@ -33,7 +33,7 @@ class Params:
     recovery: Array
     drift: Array
     detector: Array
-    advice: Array
+    trust_steps: Array
 
 
 def params_of(config: Config, style: Style) -> Params:
@@ -58,5 +58,5 @@ def params_of(config: Config, style: Style) -> Params:
         recovery=scalar(config.recovery),
         drift=scalar(config.drift),
         detector=scalar(config.detector),
-        advice=scalar(config.advice),
+        trust_steps=scalar(config.trust_steps),
     )

@@ -36,7 +36,7 @@ def recall(known: Knowledge, situation: Situation, structure: Structure) -> Path
     seen, strength = jnp.concatenate(nodes), jnp.concatenate(activation)
     if structure.advice:
         nodes.append((structure.first_advice + jnp.maximum(situation.advice, 0))[None])
-        activation.append((situation.advice != NO_ACTION).astype(jnp.float32)[None])
+        activation.append(jnp.where(situation.advice != NO_ACTION, known.trust, 0.0)[None])
     if structure.prototypes:
         opinion = known.prototypes.opinion.at[situation.entity].get(mode=IN_BOUNDS)
         found, likely = likeliest(opinion, structure)

@@ -1,18 +1,20 @@
-"""Regime nodes: sets of rules that were met, each with strengths of its own, recalled by what they predict of late.
+"""Regime nodes: sets of rules that were met, each with strengths of its own, one of which is on.
 
-Every path leads through the regime node that is on. The edges of the others are kept as they were and predict along;
-that one is recalled whose predictions of the latest steps were better than those of the one at hand, by a paired test:
+Every path leads through the regime node that is on: the edges at hand are its edges. What each regime knows is kept as
+it was in its last calm time, so that the first steps under new rules do not spoil it. When rewards have fallen (the
+alarm of `rewards`), the rules are taken to have changed, and memory is asked before anything is learnt anew:
 
-    d_b   <- d_b + (1 / WINDOW) (error^2 - error_b^2 - d_b)          of every regime b but the one at hand
-    recalled where d_b > RECALL sqrt(spread_b / WINDOW)
+1. the regime met before that was on most lately is recalled, and with it the level of rewards that it had;
+2. if rewards stay below that level (the next alarm), the next one is tried;
+3. if all have been tried, a new regime is opened, with what is known now and re-opened variances. It takes the place of
+   the one that was longest not on.
 
-with the error of what was decided, target - prediction. A fall of rewards that no known regime explains opens a new
-one: it starts with what is known and re-opened variances, and takes the place of the one that was longest not on. What
-is kept of a regime is from its last calm time, so that the first steps under new rules do not spoil it.
+After SETTLED steps without an alarm the regime at hand counts as found, and all may be tried again.
 
-Sources: Doya, Samejima, Katagiri & Kawato (2002), "Multiple model-based reinforcement learning", for predictors that
-compete by their errors; da Silva, Basso, Bazzan & Engel (2006), "Dealing with non-stationary environments using context
-detection", for opening new ones. Differs: values and not models compete, by a test of paired squared errors.
+Source: da Silva, Basso, Bazzan & Engel (2006), "Dealing with non-stationary environments using context detection", for
+partial models of contexts that are reused. Differs: values and not models are kept, and a regime proves itself by what
+it earns. Predictions say less (tried: squared errors of kept strengths on the decisions of the regime before): what a
+regime never did it does not know, and rewards show a change of rules within the same few hundred steps.
 """
 
 from __future__ import annotations
@@ -22,21 +24,21 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from ..edges import Edges, Paths
+from ..edges import Edges
+from ..params import Params
 from ..structure import Structure
+from . import rewards
+from .rewards import Rewards
 
 Array = jax.Array
 
-WINDOW = 150.0
-"""Steps over which predictions are compared."""
-RECALL = 3.0
-"""Standard deviations by which another regime must predict better."""
 CALM = 1.0
-"""Standard deviations of fallen rewards below which the regime at hand is kept as it is."""
-SETTLED_STEPS = 500
-"""Steps for which a regime that was just opened or recalled stays on."""
+"""Standard deviations of fallen rewards below which what the regime at hand knows is kept."""
+TRIAL = 300
+"""Steps that a recalled regime has at least, to show what it earns."""
+SETTLED = 1500
+"""Steps without an alarm after which a regime counts as found; a new one has as many to learn in."""
 
 
 class Regimes(NamedTuple):
@@ -45,122 +47,100 @@ class Regimes(NamedTuple):
     Attributes:
         net: [R, N * 2W] f32, strengths as of the last calm time.
         variance: [R, N * W] f32.
+        level: [R] f32, slow average of rewards then.
         is_met: [R] bool.
+        is_tried: [R] bool, whether it was on since a regime was last found.
         last_on: [R] i32, step at which each was last on.
-        active: [] i32, the one at hand, whose strengths are those of the learner.
-        lead: [R] f32, d, by how much each predicts better than the one at hand.
-        spread: [R] f32, mean square of what is averaged in it.
-        since: [] i32, steps since the one at hand came on.
+        active: [] i32, the one at hand.
+        calm_until: [] i32, step before which no alarm counts.
+        settles_at: [] i32, step at which the one at hand counts as found.
     """
 
     net: Array
     variance: Array
+    level: Array
     is_met: Array
+    is_tried: Array
     last_on: Array
     active: Array
-    lead: Array
-    spread: Array
-    since: Array
+    calm_until: Array
+    settles_at: Array
 
 
 def initial_regimes(edges: Edges, structure: Structure) -> Regimes:
     """One regime, the one at hand; empty arrays where none are remembered."""
     n = structure.regimes if structure.regimes > 1 else 0
-    zero = jnp.zeros((), jnp.int32)
     return Regimes(
         net=jnp.broadcast_to(edges.net, (n, edges.net.shape[0])) + 0.0,
         variance=jnp.broadcast_to(edges.variance, (n, edges.variance.shape[0])) + 0.0,
+        level=jnp.zeros(n, jnp.float32),
         is_met=jnp.arange(n, dtype=jnp.int32) == 0,
+        is_tried=jnp.zeros(n, jnp.bool_),
         last_on=jnp.zeros(n, jnp.int32),
-        active=zero,
-        lead=jnp.zeros(n, jnp.float32),
-        spread=jnp.full(n, 1.0, jnp.float32),
-        since=zero,
-    )
-
-
-def predictions(regimes: Regimes, paths: Paths, structure: Structure) -> Array:
-    """[R, C] f32: net gain minus net loss of every decision, per unit of stake, as each kept regime has it."""
-    n, n_columns, width = regimes.net.shape[0], structure.n_columns, structure.width
-    rows = regimes.net.reshape(n, structure.n_nodes, 2 * width)[:, paths.nodes]
-    both = jnp.einsum("p,rpw->rw", paths.activation, rows)
-    value = both[:, :n_columns] - both[:, width : width + n_columns]
-    if structure.common:
-        at = np.array(structure.common, np.int32)
-        every = jnp.einsum("p,rpw->rw", paths.activation[at], rows[:, at])
-        value = value + (every[:, n_columns] - every[:, -1])[:, None]
-    return value
-
-
-def compared(regimes: Regimes, error: Array, errors: Array, applies: Array) -> Regimes:
-    """Regimes after one more outcome.
-
-    Args:
-        regimes: before.
-        error: [] f32, of the strengths at hand.
-        errors: [R] f32, of those kept.
-        applies: [] bool, whether there was an outcome.
-    """
-    better = jnp.square(error) - jnp.square(errors)
-    rate = jnp.where(applies, 1.0 / WINDOW, 0.0)
-    return regimes._replace(
-        lead=regimes.lead + rate * (better - regimes.lead),
-        spread=regimes.spread + rate * (jnp.square(better) - regimes.spread),
+        active=jnp.zeros((), jnp.int32),
+        calm_until=jnp.full((), SETTLED, jnp.int32),
+        settles_at=jnp.full((), SETTLED, jnp.int32),
     )
 
 
 def turned(
-    regimes: Regimes, edges: Edges, is_calm: Array, has_fallen: Array, n_steps: int, step: Array, reopened: Array
-) -> tuple[Regimes, Edges, Array, Array]:
-    """Which regime is on after a rest.
+    kept: Regimes, edges: Edges, paid: Rewards, step: Array, reopened: Array, params: Params
+) -> tuple[Regimes, Edges, Rewards]:
+    """Regimes, edges and statistics of rewards after a rest.
 
     Args:
-        regimes: before.
+        kept: regimes before.
         edges: strengths at hand.
-        is_calm: [] bool, whether rewards are what they were.
-        has_fallen: [] bool, the alarm.
-        n_steps: steps since the last rest.
+        paid: statistics of rewards.
         step: [] i32, steps lived.
         reopened: [N * W] f32, variances of a new regime.
-
-    Returns:
-        Regimes; edges; [] bool whether one was recalled; [] bool whether one was opened.
+        params: rates.
     """
-    every = jnp.arange(regimes.is_met.shape[0], dtype=jnp.int32)
-    is_other = every != regimes.active
-    limit = RECALL * jnp.sqrt(regimes.spread / WINDOW)
-    lead = jnp.where(regimes.is_met & is_other, regimes.lead - limit, -1.0)
-    candidate = jnp.argmax(lead).astype(jnp.int32)
-    since = regimes.since + n_steps
-    recalls = (lead[candidate] > 0.0) & (since > SETTLED_STEPS)
-    opens = has_fallen & ~recalls & (since > SETTLED_STEPS)
-    oldest = jnp.argmin(jnp.where(is_other, jnp.where(regimes.is_met, regimes.last_on, -1), step + 1)).astype(jnp.int32)
-    keeps = is_calm & ~recalls & ~opens
-    here = jnp.where(keeps, regimes.active, every.shape[0])
-    net = regimes.net.at[here].set(edges.net, mode="drop")
-    variance = regimes.variance.at[here].set(edges.variance, mode="drop")
-    active = jnp.where(recalls, candidate, jnp.where(opens, oldest, regimes.active))
+    every = jnp.arange(kept.is_met.shape[0], dtype=jnp.int32)
+    nowhere = every.shape[0]
+    is_other = every != kept.active
+    depth = rewards.fall(paid)
+    alarm = (depth > params.detector) & (step >= kept.calm_until)
+    is_settled = step >= kept.settles_at
+    is_tried = (kept.is_tried & ~is_settled) | ~is_other
+    can_be = kept.is_met & ~is_tried
+    recalls = alarm & jnp.any(can_be)
+    opens = alarm & ~recalls
+    latest = jnp.argmax(jnp.where(can_be, kept.last_on, -1)).astype(jnp.int32)
+    oldest = jnp.argmin(jnp.where(is_other, jnp.where(kept.is_met, kept.last_on, -1), step + 1)).astype(jnp.int32)
+    active = jnp.where(recalls, latest, jnp.where(opens, oldest, kept.active))
+    # of the regime at hand: kept while calm; of a new one: what is known now
+    here = jnp.where(opens, oldest, jnp.where((depth < CALM) & ~alarm & is_settled, kept.active, nowhere))
+    variance_here = jnp.where(opens, reopened, edges.variance)
+    net = kept.net.at[here].set(edges.net, mode="drop")
+    variance = kept.variance.at[here].set(variance_here, mode="drop")
+    level = kept.level.at[here].set(jnp.where(opens, paid.fast, paid.slow), mode="drop")
     changes = recalls | opens
-    is_on = every == active
     edges = dataclasses.replace(
         edges,
-        net=jnp.where(recalls, net[candidate], edges.net),
-        variance=jnp.where(recalls, variance[candidate], jnp.where(opens, reopened, edges.variance)),
+        net=jnp.where(recalls, net[latest], edges.net),
+        variance=jnp.where(recalls, variance[latest], variance_here),
     )
-    # a regime that was just opened knows what the learner knows
-    fresh = jnp.where(opens, oldest, every.shape[0])
+    usual = jnp.where(changes, level[active], paid.slow)
+    paid = paid._replace(
+        slow=usual,
+        fast=jnp.where(changes, usual, paid.fast),
+        mean=jnp.where(recalls, usual, paid.mean),
+        since=jnp.where(opens, 0, paid.since),
+    )
+    pause = jnp.where(recalls, TRIAL, SETTLED)
     return (
         Regimes(
-            net=net.at[fresh].set(edges.net, mode="drop"),
-            variance=variance.at[fresh].set(edges.variance, mode="drop"),
-            is_met=regimes.is_met | is_on,
-            last_on=jnp.where(is_on, step, regimes.last_on),
+            net=net,
+            variance=variance,
+            level=level,
+            is_met=kept.is_met | (every == active),
+            is_tried=jnp.where(is_settled & ~changes, False, is_tried),
+            last_on=jnp.where(every == active, step, kept.last_on),
             active=active,
-            lead=jnp.where(changes, 0.0, regimes.lead),
-            spread=regimes.spread,
-            since=jnp.where(changes, 0, since),
+            calm_until=jnp.where(changes, step + pause, kept.calm_until),
+            settles_at=jnp.where(changes, step + SETTLED, kept.settles_at),
         ),
         edges,
-        recalls,
-        opens,
+        paid,
     )

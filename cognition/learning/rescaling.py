@@ -44,8 +44,7 @@ def rescaled(state: State, initial_net: Array, factor: Array, structure: Structu
         rewards=_rewards(state.rewards, factor),
         regimes=kept._replace(
             net=jax.vmap(converted)(kept.net, kept.variance),
-            lead=kept.lead * jnp.square(factor),
-            spread=kept.spread * jnp.square(jnp.square(factor)),
+            level=kept.level * factor,
         ),
     )
 

@@ -49,14 +49,11 @@ def rest(state: State, n_done: Array, key: Array, structure: Structure, params: 
     edges = refreshed(bounded(state.edges, structure), params, structure)
     kept, paid = state.regimes, state.rewards
     if structure.detects:
-        fallen = rewards.has_fallen(paid, params.detector)
         reopened = jnp.repeat(edges.prior, structure.width)
         if structure.regimes > 1:
-            calm = ~rewards.has_fallen(paid._replace(since=paid.since + rewards.CALM_STEPS), jnp.float32(regimes.CALM))
-            kept, edges, recalls, opens = regimes.turned(kept, edges, calm, fallen, REST, state.step, reopened)
-            paid = rewards.started_anew(paid, opens)
-            paid = paid._replace(slow=jnp.where(recalls, paid.fast, paid.slow))
+            kept, edges, paid = regimes.turned(kept, edges, paid, state.step, reopened, params)
         else:
+            fallen = rewards.has_fallen(paid, params.detector)
             edges = dataclasses.replace(edges, variance=jnp.where(fallen, reopened, edges.variance))
             paid = rewards.started_anew(paid, fallen)
     return dataclasses.replace(state, known=known, edges=edges, regimes=kept, rewards=paid)

@@ -22,6 +22,8 @@ MEAN_STEPS, FAST_STEPS, SLOW_STEPS = 2000.0, 300.0, 3000.0
 FIRST_STEPS = 20.0
 FAST_SAMPLE = 500.0
 """Independent rewards that make up the fast average, about."""
+LEAST_DEVIATION = 1e-6
+"""Keeps constant rewards from dividing by 0."""
 CALM_STEPS = 1500
 """Steps after a start or an alarm in which there is no other."""
 
@@ -74,10 +76,15 @@ def cost_of_time(rewards: Rewards) -> Array:
     return jnp.maximum(rewards.mean, 0.0)
 
 
+def fall(rewards: Rewards) -> Array:
+    """[] f32: by how many standard deviations rewards are lower than they were."""
+    deviation = jnp.sqrt(rewards.spread / FAST_SAMPLE)
+    return (rewards.slow - rewards.fast) / jnp.maximum(deviation, LEAST_DEVIATION)
+
+
 def has_fallen(rewards: Rewards, detector: Array) -> Array:
     """[] bool: whether rewards are lower than they were, by `detector` standard deviations."""
-    limit = detector * jnp.sqrt(rewards.spread / FAST_SAMPLE)
-    return (rewards.slow - rewards.fast > limit) & (rewards.since > CALM_STEPS)
+    return (fall(rewards) > detector) & (rewards.since > CALM_STEPS)
 
 
 def started_anew(rewards: Rewards, changed: Array) -> Rewards:
