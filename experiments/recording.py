@@ -61,7 +61,6 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._pays_on_arrival = schema is not None and schema.feedback == "stream"
         self._pending: dict[int, int] = {}  # decision id -> step
         self._observation: Any = None
-        self._regime = 0.0
         self._mark_every = max(1, steps // N_MARKS)
         self._began_s = self._ticked_s = time.perf_counter()
         empty = np.full(steps, np.nan, np.float32)
@@ -86,7 +85,6 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         observation, info = self.env.reset(seed=self.seed if self.n_done == 0 else seed, options=options)
         if not self.is_full:
             self._observation = observation
-            self._regime = float(info.get("regime", 0.0))
             self._pending.clear()  # an episode numbers its decisions anew
             if self.n_done == 0:
                 self._began_s = time.perf_counter()
@@ -105,12 +103,12 @@ class Recorder(gymnasium.Wrapper[Any, Any, Any, Any]):
         expected = self._expected_rewards() if self._expected_rewards is not None else None
         observation, reward, terminated, truncated, info = self.env.step(action)
         self._action[number] = choice
-        self._regimes[number] = self._regime
+        self._regimes[number] = float(info.get("regime", 0.0))  # in which the action was taken
         self._boundary[number] = bool(info.get("boundary", terminated or truncated))
         self._settle(number, float(reward), info)
         if expected is not None:
             self._score[number], self._best[number] = expected[choice], np.max(expected)
-        self._observation, self._regime = observation, float(info.get("regime", 0.0))
+        self._observation = observation
         self.n_done += 1
         self._take_time()
         return observation, reward, terminated, truncated, info

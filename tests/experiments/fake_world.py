@@ -66,7 +66,7 @@ class FakeWorld(gymnasium.Env):
             reward += sum(v for _, v in arrived)
         self.pending = [entry for entry in self.pending if entry[0] > self.t]
         self.case = self.draw()
-        info = {"decision_id": decision, "feedback": arrived, "boundary": True, "regime": float(self.t >= 30)}
+        info = {"decision_id": decision, "feedback": arrived, "boundary": True, "regime": float(self.t > 30)}
         return {"case": np.int64(self.case)}, reward, False, self.t >= self.horizon, info
 
     def draw(self):
