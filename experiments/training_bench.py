@@ -176,15 +176,12 @@ def _compiled(world_id: str, n: int, n_steps: int) -> Timed:
 
 
 def _run(world_id: str, n: int, n_steps: int) -> Callable[[], None]:
-    made, players, keys = (
-        world_runs.built(world_runs.Setting(world_id)),
-        player(world_id, n),
-        rollout.seeds_to_key_data(range(SEED, SEED + n)),
-    )
+    made, players = world_runs.built(world_runs.Setting(world_id)), player(world_id, n)
+    keys = rollout.seeds_to_key_data(range(SEED, SEED + n))
 
     def run() -> None:
         trace = rollout.rollout(made.world, players, keys, n_steps=n_steps, params=made.params, scores=False)
-        jax.block_until_ready(trace)
+        jax.block_until_ready(trace)  # type: ignore[no-untyped-call]
 
     return run
 
@@ -244,7 +241,7 @@ def _learning(model: Any, n_steps: int) -> Timed:
         done = model.num_timesteps
         began = time.process_time()
         model.learn(n_steps, reset_num_timesteps=False)
-        return (time.process_time() - began) / (model.num_timesteps - done) * MILLION
+        return (time.process_time() - began) / float(model.num_timesteps - done) * MILLION
 
     return timed
 
@@ -304,7 +301,7 @@ def compile_seconds(world_id: str) -> float:
 
 def step_without_delay() -> None:
     """Let JAX run small calls in the calling thread; to be said before JAX does anything."""
-    jax.config.update("jax_cpu_enable_async_dispatch", False)
+    jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]
 
 
 def machine() -> dict[str, Any]:
