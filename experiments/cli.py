@@ -68,10 +68,16 @@ def run(
         str | None, typer.Option(metavar="DIR", help="Folder of the results; default results/STUDY.")
     ] = None,
     seeds: Annotated[int | None, typer.Option(help="Number of seeds, instead of the study's.")] = None,
+    first_seed: Annotated[
+        int | None, typer.Option(help="First seed, the others following, instead of the study's.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Steps of every run, instead of the study's.")] = None,
     jobs: Annotated[int | None, typer.Option(help="Worker processes; default, one per CPU.")] = None,
     agents: Annotated[str, typer.Option(metavar="A,B", help="Only these agents, by label.")] = "",
     worlds: Annotated[str, typer.Option(metavar="A,B", help="Only these worlds, by label.")] = "",
+    stepwise: Annotated[
+        bool, typer.Option("--stepwise", help="Step by step, also where many seeds can go through one compiled call.")
+    ] = False,
 ) -> None:
     """Run a study: records, TensorBoard files, report.html. What is recorded already is not run again."""
     with clear_errors():
@@ -84,11 +90,14 @@ def run(
         if out is not None and not out.strip():
             raise ExperimentError("`--out` must name a folder, got an empty text; `--out .` is the current folder.")
         loaded = study_module.load(study)
-        chosen = loaded.restricted(n_seeds=seeds, steps=steps, worlds=split(worlds), agents=split(agents))
+        chosen = loaded.restricted(
+            n_seeds=seeds, first_seed=first_seed, steps=steps, worlds=split(worlds), agents=split(agents)
+        )
         folder = Path(out) if out is not None else Path("results") / loaded.name
         options = {
             "--out": folder,
             "--seeds": seeds,
+            "--first-seed": first_seed,
             "--steps": steps,
             "--agents": agents or None,
             "--worlds": worlds or None,
@@ -103,7 +112,9 @@ def run(
         console.print(f"[bold]{chosen.name}[/]  {rich.markup.escape(chosen.question)}", highlight=False)
         try:
             with own_code.importable(beside):
-                outcome = runner.run_study(chosen, folder, jobs=jobs, console=console, checked=checked)
+                outcome = runner.run_study(
+                    chosen, folder, jobs=jobs, stepwise=stepwise, console=console, checked=checked
+                )
         except runner.Interrupted:
             n_done = sum(1 for path in (folder / records.RUNS).iterdir() if not path.name.startswith("."))
             console.print(

@@ -31,6 +31,10 @@ from .recording import Recorder, epsilon_of
 
 LIBRARIES = ("gymnasium", "jax", "jaxlib", "numpy", "stable_baselines3", "torch")
 PROBE_STEPS = 2000  # steps on which each fixed action is tried
+ADVISER = "rules"
+"""Value of an agent's setting `adviser` that stands for the expert rules of the world."""
+LENT: Mapping[str, str] = {"filter": "habitus.experiments.reference_players:FilterAgent"}
+"""Kinds that a study has beside those of `agents.AGENTS`, because they are lent a world -> where their class is."""
 PROBE_SEED = 2**30  # of the search for the best fixed action; studies use small seeds
 
 
@@ -53,6 +57,21 @@ class Ending:
     error: str | None
 
 
+class Clock:
+    """When something began, and what JAX had spent on compiling until then."""
+
+    def __init__(self) -> None:
+        self.started_unix_s, self._began_s, self._compiled_s = time.time(), time.perf_counter(), _compile_seconds()
+
+    def total_s(self) -> float:
+        """Seconds since then."""
+        return time.perf_counter() - self._began_s
+
+    def compile_s(self) -> float:
+        """Seconds of them that JAX has spent on tracing and compiling."""
+        return _compile_seconds() - self._compiled_s
+
+
 def execute(run: Run, runs: Path, tick: Callable[[int], None] | None = None) -> Ending:
     """Do one run and commit its record, whatever comes of it.
 
@@ -61,27 +80,58 @@ def execute(run: Run, runs: Path, tick: Callable[[int], None] | None = None) -> 
         runs: folder of the records.
         tick: called a few times a second with the number of steps done; may raise `Stopped`.
     """
-    header: dict[str, Any] = {"run": run.hash, "spec": run.spec(), "machine": machine()}
-    started_unix_s, began_s, compiled_s = time.time(), time.perf_counter(), _compile_seconds()
+    clock = Clock()
     try:
         facts, timing, steps = _live(run, tick)
     except (Exception, SystemExit) as error:  # the run is the unit of failure: whatever it was, the study goes on
-        seconds = time.perf_counter() - began_s
-        text = "".join(traceback.format_exception(error))
-        message = f"{type(error).__name__}: {error}"
-        failure = {"type": type(error).__name__, "message": str(error), "traceback": text}
-        header |= {"status": "failed", "error": failure, "timing": {"total_s": round(seconds, 6)}}
-        records.write(runs, header, None)
-        return Ending(run.hash, seconds, message)
-    seconds = time.perf_counter() - began_s
-    timing |= {
-        "started_unix_s": round(started_unix_s, 3),
+        return commit_failure(run, runs, error, clock)
+    return commit(run, runs, facts, timing, steps, clock)
+
+
+def commit(
+    run: Run,
+    runs: Path,
+    facts: Mapping[str, Any],
+    timing: Mapping[str, Any],
+    steps: records.Steps,
+    clock: Clock,
+    *,
+    share: int = 1,
+) -> Ending:
+    """Commit the record of a run that went to its end.
+
+    Args:
+        run: what was done.
+        runs: folder of the records.
+        facts: of `facts_of_run`.
+        timing: seconds of its parts.
+        steps: what happened.
+        clock: when it began.
+        share: number of runs that the time since then is divided by.
+    """
+    seconds = clock.total_s() / share
+    timing = {
+        **timing,
+        "started_unix_s": round(clock.started_unix_s, 3),
         "total_s": round(seconds, 6),
-        "compile_s": round(_compile_seconds() - compiled_s, 6),
+        "compile_s": round(clock.compile_s() / share, 6),
     }
-    header |= {"status": "complete", "error": None, "timing": timing, **facts}
-    records.write(runs, header, steps)
+    records.write(runs, _header(run) | {"status": "complete", "error": None, "timing": timing, **facts}, steps)
     return Ending(run.hash, seconds, None)
+
+
+def commit_failure(run: Run, runs: Path, error: BaseException, clock: Clock, *, share: int = 1) -> Ending:
+    """Commit the record of a run that failed; `share` as in `commit`."""
+    seconds = clock.total_s() / share
+    text = "".join(traceback.format_exception(error))
+    failure = {"type": type(error).__name__, "message": str(error), "traceback": text}
+    header = _header(run) | {"status": "failed", "error": failure, "timing": {"total_s": round(seconds, 6)}}
+    records.write(runs, header, None)
+    return Ending(run.hash, seconds, f"{type(error).__name__}: {error}")
+
+
+def _header(run: Run) -> dict[str, Any]:
+    return {"run": run.hash, "spec": run.spec(), "machine": machine()}
 
 
 def build(
@@ -111,7 +161,12 @@ def make_world(run: Run) -> gymnasium.Env[Any, Any]:
 
 
 def make_agent(run: Run, env: gymnasium.Env[Any, Any]) -> Any:
-    """The agent of a run, with what a study lends it: rules, the oracle, the best fixed action, the variant."""
+    """The agent of a run, with what a study lends it."""
+    return agents.make(LENT.get(run.kind, run.kind), env, seed=run.seed, **settings_of(run, env))
+
+
+def settings_of(run: Run, env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
+    """The agent's settings with what a study lends it: rules, the oracle, the best fixed action, the variant."""
     settings = dict(run.settings)
     if run.kind == "rules":
         settings.setdefault("policy", _rules(env))
@@ -119,9 +174,12 @@ def make_agent(run: Run, env: gymnasium.Env[Any, Any]) -> Any:
         settings.setdefault("policy", lambda _: env.unwrapped.oracle_action())  # type: ignore[attr-defined]
     elif run.kind == "best_fixed" and "action" not in settings:
         settings["action"] = _best_fixed(run)
-    if "credit" in inspect.signature(agents.agent_class(run.kind)).parameters:
+    parameters = inspect.signature(agents.agent_class(LENT.get(run.kind, run.kind))).parameters
+    if "credit" in parameters:
         settings.setdefault("credit", run.feedback)
-    return agents.make(run.kind, env, seed=run.seed, **settings)
+    if "adviser" in parameters and isinstance(settings.get("adviser"), str):
+        settings["adviser"] = _adviser(settings["adviser"], env)
+    return settings
 
 
 def check(runs: Sequence[Run]) -> list[str]:
@@ -183,7 +241,7 @@ def _live(run: Run, tick: Callable[[int], None] | None) -> tuple[dict[str, Any],
 
     began_s = time.perf_counter()
     recorder, agent = build(run, before_step=explain_last, tick=tick)
-    world = _facts(recorder)
+    world = facts_of(recorder)
     built_s = time.perf_counter()
     drive(recorder, agent)
     lived_s = time.perf_counter() - built_s
@@ -194,20 +252,42 @@ def _live(run: Run, tick: Callable[[int], None] | None) -> tuple[dict[str, Any],
         "steps_per_s": round(run.steps / lived_s, 3),
         **recorder.timing(),
     }
-    facts = {
-        "world": world,
-        "agent": {"action": agent.action} if run.kind == "best_fixed" else {},
-        "n_boundaries": int(np.sum(steps.boundary)),
-        "n_pending": recorder.n_pending,
-        "reward_sum": float(np.sum(steps.reward, dtype=np.float64)),
-        "score_sum": float(np.sum(steps.score, dtype=np.float64)),
-        "decision": decision or None,
-    }
+    facts = facts_of_run(run, agent, world, steps, n_pending=recorder.n_pending, decision=decision or None)
     recorder.close()
     return facts, timing, steps
 
 
-def _facts(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
+def facts_of_run(
+    run: Run,
+    agent: Any,
+    world: Mapping[str, Any],
+    steps: records.Steps,
+    *,
+    n_pending: int,
+    decision: Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """What a record says of a run beside its specification and its time.
+
+    Args:
+        run: what was done.
+        agent: who did it.
+        world: of `facts_of`.
+        steps: what happened.
+        n_pending: decisions whose outcome had not arrived at the end.
+        decision: the last one, of `decisions.taken`.
+    """
+    return {
+        "world": dict(world),
+        "agent": {"action": agent.action} if run.kind == "best_fixed" else {},
+        "n_boundaries": int(np.sum(steps.boundary)),
+        "n_pending": n_pending,
+        "reward_sum": float(np.sum(steps.reward, dtype=np.float64)),
+        "score_sum": float(np.sum(steps.score, dtype=np.float64)),
+        "decision": decision,
+    }
+
+
+def facts_of(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
     """What a report has to know of a world without building it again."""
     schema = getattr(env.unwrapped, "schema", None)
     if schema is None:
@@ -231,8 +311,14 @@ def _facts(env: gymnasium.Env[Any, Any]) -> dict[str, Any]:
 def _rules(env: gymnasium.Env[Any, Any]) -> Callable[[Any], int]:
     policy = scenarios.expert_policy(env)
     if policy is None:
-        raise StudyError("this world has no expert rules; leave the agent `rules` out of the study.")
+        raise StudyError("this world has no expert rules; leave out the agent `rules` and advisers.")
     return policy
+
+
+def _adviser(name: str, env: gymnasium.Env[Any, Any]) -> Callable[[Any], int]:
+    if name != ADVISER:
+        raise StudyError(f"`adviser` must be {ADVISER!r}, the expert rules of the world, got {name!r}.")
+    return _rules(env)
 
 
 def _best_fixed(run: Run) -> int:
@@ -240,8 +326,20 @@ def _best_fixed(run: Run) -> int:
     kwargs = dict(run.world_kwargs)
     steps = min(run.steps, PROBE_STEPS)
     if "horizon" in kwargs:
-        kwargs["horizon"] = steps  # so that a shift in the middle of the episode is met
+        kwargs |= _squeezed(kwargs, steps)
     return _probe(_Frozen(run.world_id, kwargs), steps)
+
+
+def _squeezed(kwargs: Mapping[str, Any], steps: int) -> dict[str, Any]:
+    """Arguments of an episode of `steps` steps in which the rules change as they do in the whole one."""
+    horizon = int(kwargs["horizon"])
+    changed: dict[str, Any] = {"horizon": steps}
+    if kwargs.get("shift_at") is not None:
+        changed["shift_at"] = int(kwargs["shift_at"]) * steps // horizon
+    if isinstance(kwargs.get("regime"), list | tuple):
+        entries = {int(at) * steps // horizon: level for at, level in kwargs["regime"]}  # of equal steps the last
+        changed["regime"] = [[at, level] for at, level in entries.items()]
+    return changed
 
 
 class _Frozen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 
-from .. import WORLD_IDS, agents, scenarios
+from .. import WORLD_IDS, scenarios
 from . import study, study_file
 from .errors import StudyError
 
@@ -25,6 +25,7 @@ _AGENTS = {
     "ppo": "proximal policy optimisation of stable-baselines3",
     "a2c": "advantage actor-critic of stable-baselines3",
     "oracle": "knows the hidden variables; score 1 by definition",
+    "filter": "knows the dynamics and infers what is hidden: what can be reached at best; for studies",
 }
 _APPLICANTS = {
     "synthetic": "generated, with returning applicants and a sensitive group",
@@ -40,7 +41,7 @@ def _worlds() -> Mapping[str, str]:
 
 
 def _agents() -> Mapping[str, str]:
-    return {kind: _AGENTS.get(kind, "") for kind in agents.AGENTS} | {
+    return {kind: _AGENTS.get(kind, "") for kind in study.KINDS} | {
         "module:Class": "your own, with the three methods of habitus.agents.Agent"
     }
 

@@ -11,15 +11,20 @@ import dataclasses
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from . import own_code
-from .study import Feedback, Study, StudyAgent, StudyWorld, is_table
+from .study import LENT_WORLDS, Feedback, Study, StudyAgent, StudyWorld, is_table
 
 HASH_DIGITS = 16
+PURE = ("substrate", "random", "best_fixed", "rules", "oracle", "filter")
+"""Kinds of agents that are pure functions, too."""
+LEAST_COMPILED = 100_000
+"""Steps of all seeds together from which one compiled call is faster, its compilation included (10 to 30 s)."""
+MAX_BLOCK = 64  # episodes in one compiled call; more gain no speed and need more memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +59,13 @@ class Run:
         """World, agent and variant: what differs from the other runs of the group is the seed alone."""
         return (self.world, self.agent, self.feedback)
 
+    @property
+    def may_be_compiled(self) -> bool:
+        """Whether it may go through one compiled call with other seeds, by what is known before anything is built."""
+        is_ours = self.world_id.split(":")[-1].startswith("habitus/")
+        horizon = self.world_kwargs.get("horizon")
+        return self.kind in PURE and is_ours and isinstance(horizon, int) and self.steps <= horizon
+
     def spec(self) -> dict[str, Any]:
         """What is run, as JSON. A table is named by its content; modules of the user add the digest of their source."""
         kwargs = {key: self._table(value) if is_table(value) else value for key, value in self.world_kwargs.items()}
@@ -78,6 +90,11 @@ class Run:
         module = own_code.module_of(name)
         digest = (self.digests.get(module) or _module_digest(module)) if module else None
         return {"code": digest} if digest else {}
+
+
+def is_compiled(runs: Sequence[Run]) -> bool:
+    """Whether runs of one group go through one compiled call."""
+    return runs[0].may_be_compiled and sum(run.steps for run in runs) >= LEAST_COMPILED
 
 
 def canonical(value: Any) -> str:
@@ -128,8 +145,12 @@ def runs_of(study: Study, known: Mapping[str, str] | None = None) -> tuple[Run, 
 
 
 def _fitting(study: Study, world: StudyWorld) -> tuple[StudyAgent, ...]:
-    """Agents of one world; a foreign environment offers no oracle."""
-    return tuple(agent for agent in study.agents if world.is_ours or agent.kind != "oracle")
+    """Agents of one world; a foreign environment offers no oracle and no filter."""
+    return tuple(
+        agent
+        for agent in study.agents
+        if (world.is_ours or agent.kind not in LENT_WORLDS) and (not agent.worlds or world.label in agent.worlds)
+    )
 
 
 def _arguments(study: Study, world: StudyWorld, feedback: Feedback) -> dict[str, Any]:

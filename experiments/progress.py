@@ -15,7 +15,7 @@ import rich.console
 import rich.markup
 import rich.progress
 
-from .plan import Run
+from .plan import LEAST_COMPILED, Run
 
 SECONDS_PER_1000_STEPS = {
     "random": 0.1,
@@ -31,12 +31,16 @@ SECONDS_PER_1000_STEPS = {
 }
 """Rough cost of an agent with its world, before anything is measured."""
 OTHER_KIND = 0.8
+COMPILED_SECONDS_PER_1000_STEPS = 0.02
+FEW_SEEDS = 10  # of a study, where their number is not known
 SETUP_S = 0.5  # of a run: building, first compilation
 PLAIN_EVERY_S = 15.0  # between two lines of progress where there is no terminal
 
 
 def rough_cost(run: Run) -> float:
-    """Seconds that a run is expected to take before anything is known of its group."""
+    """Seconds that a run, or its share of a block, is expected to take before anything is known of its group."""
+    if run.may_be_compiled and run.steps >= LEAST_COMPILED // FEW_SEEDS:
+        return SETUP_S + run.steps / 1000 * COMPILED_SECONDS_PER_1000_STEPS
     return SETUP_S + run.steps / 1000 * SECONDS_PER_1000_STEPS.get(run.kind, OTHER_KIND)
 
 

@@ -15,7 +15,7 @@ import markupsafe
 import numpy as np
 
 from .. import __version__
-from . import plots, summary
+from . import adaptation, plots, summary
 from .results import Cell, Results, Row
 from .statistics import Estimate
 from .study import NO_LEARNERS
@@ -87,6 +87,19 @@ def html(results: Results) -> str:
             )
             for (agent, feedback), estimate in sorted(results.overall.items(), key=lambda pair: -pair[1].point)
         ],
+        adapted=[
+            (
+                one,
+                colours[one.agent],
+                _lead(one.transfer),
+                summary.number(one.level),
+                summary.steps_with_interval(one.steps_on),
+                summary.steps_with_interval(one.steps_fresh),
+            )
+            for one in adaptation.of(results)
+        ],
+        first=summary.window_name(adaptation.FIRST),
+        reached=f"{adaptation.REACHED:.0%}",
         costs=_costs(results),
         decision=_decision(results),
         n_runs=len(headers),
@@ -126,9 +139,9 @@ def _world(results: Results, world: str, colours: Mapping[str, str]) -> dict[str
         "windows": [summary.window_name(window) for window in windows],
         "lines": [_line(rows, windows, colours) for rows in groups],
         "paired": [
-            (feedback, [(row.agent, colours[row.agent], *_shown(lead), _sure(lead)) for row, lead in reversed(leads)])
+            (feedback, agent, colours[agent], [_lead(cells[w]) if w in cells else None for w in windows])
             for feedback in results.study.feedback
-            if (leads := results.paired(world, feedback, windows[-1]))
+            for agent, cells in reversed(summary.leads_of(results, world, feedback).items())
         ],
         "curves": markupsafe.Markup(_figure(results, world)),
     }
@@ -191,6 +204,10 @@ def _percent(value: float) -> float:
 
 def _shown(estimate: Estimate) -> tuple[float, str, str]:
     return estimate.point, summary.number(estimate.point), summary.interval(estimate)
+
+
+def _lead(lead: Estimate) -> tuple[float, str, str, str]:
+    return *_shown(lead), _sure(lead)
 
 
 def _sure(lead: Estimate) -> str:

@@ -185,7 +185,10 @@ class Results:
         }
 
     def paired(self, world: str, feedback: str, window: tuple[int, int]) -> list[tuple[Row, Estimate]]:
-        """Each other agent and the focus agent's mean difference to it on common seeds; the largest lead last."""
+        """Each other agent and the focus agent's mean difference to it on common seeds; the largest lead last.
+
+        Who was not run in this variant is compared in its own.
+        """
         ours = self.row(world, self.focus, feedback, window)
         if ours is None:
             return []
@@ -194,7 +197,7 @@ class Results:
             row
             for row in self.rows
             if (row.world, row.window) == (world, window) and row.agent != self.focus and row.kind != "oracle"
-            if row.feedback == feedback or row.kind in study.NO_LEARNERS
+            if row.feedback == feedback or not self._has(world, row.agent, feedback)
         ]
         found = [
             (row, statistics.paired_difference(ours.values, row.values, rng))
@@ -202,6 +205,9 @@ class Results:
             if set(ours.values) & set(row.values)
         ]
         return sorted(found, key=lambda pair: pair[1].point)
+
+    def _has(self, world: str, agent: str, feedback: str) -> bool:
+        return (world, agent, feedback) in self.cells
 
     @functools.cached_property
     def curves(self) -> tuple[Curve, ...]:

@@ -1,7 +1,8 @@
 """Runs a study: what is recorded is skipped, the rest goes to worker processes, and what fails is recorded as failed.
 
-Runs travel in batches of one group (world, agent, variant), so that a worker compiles once for many seeds; the longest
-batches go first, so that no long one is left over at the end.
+Runs travel in batches of one group (world, agent, variant), so that a worker compiles once for many seeds; where agent
+and world are pure functions, a batch is one compiled call. The longest batches go first, so that no long one is left
+over at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ import rich.console
 
 from . import lock, records, worker
 from .errors import NewerRecordError, RecordError, StudyError
-from .plan import Run, runs_of
+from .plan import MAX_BLOCK, Run, is_compiled, runs_of
 from .progress import Progress, rough_cost
 from .study import Study
 
@@ -55,6 +56,7 @@ def run_study(
     folder: Path,
     *,
     jobs: int | None = None,
+    stepwise: bool = False,
     console: rich.console.Console | None = None,
     checked: Callable[[], None] = lambda: None,
 ) -> Outcome:
@@ -64,6 +66,8 @@ def run_study(
         study: what to run.
         folder: results of the study; records go to its subfolder `runs`.
         jobs: worker processes, at least 1; default, one per CPU.
+        stepwise: whether runs go step by step that could go through one compiled call for many seeds; their records
+            have the same values.
         console: where progress is shown.
         checked: called once, when nothing is refused any more and before the first run.
 
@@ -77,11 +81,16 @@ def run_study(
     runs_folder = folder / records.RUNS
     runs_folder.mkdir(parents=True, exist_ok=True)
     with lock.held(runs_folder):
-        return _run_what_is_left(study, runs_folder, jobs or os.cpu_count() or 1, console, checked)
+        return _run_what_is_left(study, runs_folder, jobs or os.cpu_count() or 1, stepwise, console, checked)
 
 
 def _run_what_is_left(
-    study: Study, runs_folder: Path, jobs: int, console: rich.console.Console, checked: Callable[[], None]
+    study: Study,
+    runs_folder: Path,
+    jobs: int,
+    stepwise: bool,
+    console: rich.console.Console,
+    checked: Callable[[], None],
 ) -> Outcome:
     if stale := records.clean(runs_folder):
         console.print(f"removed {stale} half-written records of an earlier, killed study")
@@ -93,7 +102,7 @@ def _run_what_is_left(
     failed: list[tuple[Run, str]] = []
     if pending:
         with _noted_interrupt() as is_interrupted, Progress(pending, jobs, console) as progress:
-            _Workers(pending, runs_folder, jobs, progress, failed, is_interrupted, checked).run()
+            _Workers(pending, runs_folder, jobs, stepwise, progress, failed, is_interrupted, checked).run()
     else:
         checked()
     return Outcome(len(planned), n_skipped, tuple(failed))
@@ -135,8 +144,8 @@ def _is_done(run: Run, runs: Path, console: rich.console.Console) -> bool:
         return False
 
 
-def batches_of(pending: Sequence[Run], jobs: int) -> list[list[Run]]:
-    """Runs in batches of one group each, the longest batches first."""
+def batches_of(pending: Sequence[Run], jobs: int, *, stepwise: bool = False) -> list[list[Run]]:
+    """Runs in batches of one group each, the longest batches first; what can be compiled stays together."""
     groups: dict[tuple[str, str, str], list[Run]] = {}
     for run in pending:
         groups.setdefault(run.group, []).append(run)
@@ -144,6 +153,8 @@ def batches_of(pending: Sequence[Run], jobs: int) -> list[list[Run]]:
     batches = []
     for runs in groups.values():
         size = max(1, int(limit / rough_cost(runs[0])))
+        if is_compiled(runs) and not stepwise:
+            size = MAX_BLOCK
         batches += [runs[first : first + size] for first in range(0, len(runs), size)]
     return sorted(batches, key=lambda batch: -sum(map(rough_cost, batch)))
 
@@ -156,6 +167,7 @@ class _Workers:
         pending: Sequence[Run],
         folder: Path,
         jobs: int,
+        stepwise: bool,
         progress: Progress,
         failed: list[tuple[Run, str]],
         is_interrupted: Callable[[], bool],
@@ -163,6 +175,7 @@ class _Workers:
     ) -> None:
         self._left = {run.hash: run for run in pending}
         self._folder, self._jobs, self._progress, self._failed = folder, jobs, progress, failed
+        self._stepwise = stepwise
         self._is_interrupted, self._checked = is_interrupted, checked
         self._under_way: set[str] = set()
         self._is_checked = False
@@ -198,7 +211,8 @@ class _Workers:
             )
             try:
                 self._check(executor, runs, channel)
-                futures = {executor.submit(worker.do, batch, self._folder) for batch in batches_of(runs, jobs)}
+                batches = batches_of(runs, jobs, stepwise=self._stepwise)
+                futures = {executor.submit(worker.do, b, self._folder, stepwise=self._stepwise) for b in batches}
                 self._wait(futures, channel)
             finally:
                 stop.set()

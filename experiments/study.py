@@ -17,15 +17,20 @@ import yaml
 
 from .. import WORLD_IDS
 from ..agents import AGENTS
+from . import restriction, study_file
 from . import seeds as seeds_module
-from . import study_file
 from .errors import StudyError
+from .restriction import REFERENCES as REFERENCES  # part of this module's face, too
 
 Feedback = Literal["attributed", "stream"]
-REFERENCES = ("random", "oracle")
-"""Agents that every study has: the 0 and the 1 of a normalised score."""
 
-NO_LEARNERS = ("random", "best_fixed", "rules", "oracle")
+LENT_WORLDS = ("oracle", "filter")
+"""Kinds that are lent a world of ours, which agents may not see; an environment of another kind cannot be lent."""
+
+KINDS = (*AGENTS, *(kind for kind in LENT_WORLDS if kind not in AGENTS))
+"""Kinds of agents that a study can name, beside "module:Class"."""
+
+NO_LEARNERS = ("random", "best_fixed", "rules", "oracle", "filter")
 """Kinds that learn nothing: what they do is the same in both variants, and they are run once."""
 
 STUDIES = Path(__file__).parent / "studies"
@@ -55,6 +60,18 @@ class _Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
+class FreshOf(_Strict):
+    """What a world is compared with.
+
+    Attributes:
+        world: label of another world.
+        at: step of that world which is this one's first.
+    """
+
+    world: str
+    at: Steps
+
+
 class StudyWorld(_Strict):
     """One world of a study.
 
@@ -64,6 +81,8 @@ class StudyWorld(_Strict):
         kwargs: arguments of the world.
         steps, seeds: instead of the study's.
         windows: instead of the study's; all within the steps of this world.
+        fresh_of: where this world shows from its first step on what another one shows from some step on, so that
+            whoever comes there fresh can be compared with whoever goes on.
     """
 
     label: Label
@@ -72,6 +91,7 @@ class StudyWorld(_Strict):
     steps: Steps | None = None
     seeds: Seeds | None = None
     windows: tuple[Window, ...] | None = None
+    fresh_of: FreshOf | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -108,12 +128,14 @@ class StudyAgent(_Strict):
         label: short name in tables; the kind where it is not given.
         settings: keyword arguments of the agent.
         feedback: instead of the study's.
+        worlds: labels of the worlds in which it is run; all by default.
     """
 
     kind: str
     label: Label = ""
     settings: dict[str, Any] = {}
     feedback: tuple[Feedback, ...] | None = None
+    worlds: tuple[str, ...] = ()
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -125,9 +147,9 @@ class StudyAgent(_Strict):
     @pydantic.field_validator("kind")
     @classmethod
     def _known_kind(cls, value: str) -> str:
-        if ":" not in value and value not in AGENTS:
-            hint = study_file.nearest(value, list(AGENTS))
-            raise ValueError(f"unknown agent {value!r}, expected `module:Class` or one of {_listed(AGENTS)}{hint}")
+        if ":" not in value and value not in KINDS:
+            hint = study_file.nearest(value, KINDS)
+            raise ValueError(f"unknown agent {value!r}, expected `module:Class` or one of {_listed(KINDS)}{hint}")
         return value
 
     @pydantic.field_validator("settings")
@@ -192,6 +214,7 @@ class Study(_Strict):
         for start, stop in self.windows:
             if start >= longest:
                 raise ValueError(f"`windows`: [{start}, {stop}] begins after the last of {longest} steps.")
+        self._check_references()
         is_to_run = (info.context or {}).get("is_to_run", True)  # results of an earlier version stay readable
         for number, world in enumerate(self.worlds if is_to_run else ()):
             steps = self.steps_of(world)
@@ -202,6 +225,23 @@ class Study(_Strict):
                         f"expected a window within the {steps} steps of this world, got {[start, stop]}.",
                     )
         return self
+
+    def _check_references(self) -> None:
+        """Refuse labels that stand for no world, and comparisons with steps that are not run."""
+        labels = {world.label: world for world in self.worlds}
+        named = [(("agents", i, "worlds"), label) for i, agent in enumerate(self.agents) for label in agent.worlds]
+        pairs = [(("worlds", i, "fresh_of"), world.fresh_of) for i, world in enumerate(self.worlds) if world.fresh_of]
+        for place, label in [*named, *((place, pair.world) for place, pair in pairs)]:
+            if label not in labels:
+                hint = study_file.nearest(label, list(labels))
+                raise study_file.MistakeAt(
+                    place, f"expected the label of a world, one of {_listed(labels)}, got {label!r}{hint}"
+                )
+        for place, pair in pairs:
+            if pair.at >= (n_steps := self.steps_of(labels[pair.world])):
+                raise study_file.MistakeAt(
+                    place, f"`at` must lie within the {n_steps} steps of {pair.world!r}, got {pair.at}."
+                )
 
     def with_references(self) -> Study:
         """The same study with the `random` and `oracle` references at its end, where they are not there already."""
@@ -240,6 +280,7 @@ class Study(_Strict):
         self,
         *,
         n_seeds: int | None = None,
+        first_seed: int | None = None,
         steps: int | None = None,
         worlds: Sequence[str] = (),
         agents: Sequence[str] = (),
@@ -249,23 +290,7 @@ class Study(_Strict):
         Raises:
             StudyError: a number below 1, or a label that the study does not have.
         """
-        for name, number in (("seeds", n_seeds), ("steps", steps)):
-            if number is not None and number < 1:
-                raise StudyError(f"`--{name}` must be at least 1, got {number}.")
-        if n_seeds is not None and n_seeds > seeds_module.MAX_SEEDS:
-            raise StudyError(f"`--seeds` must be at most {seeds_module.MAX_SEEDS}, got {n_seeds}.")
-        kept_worlds = _chosen("worlds", self.worlds, worlds)
-        change: dict[str, Any] = {"agents": _chosen("agents", self.agents, agents), "worlds": kept_worlds}
-        if n_seeds is not None:
-            change["seeds"] = seeds_module.counted(self.seeds, n_seeds)
-            change["worlds"] = tuple(
-                w.model_copy(update={"seeds": seeds_module.counted(w.seeds, n_seeds)}) if w.seeds else w
-                for w in change["worlds"]
-            )
-        if steps is not None:
-            change["steps"] = steps
-            change["windows"] = tuple(window for window in self.windows if window[0] < steps)
-            change["worlds"] = tuple(_shortened(world, steps) for world in change["worlds"])
+        change = restriction.of(self, n_seeds=n_seeds, first_seed=first_seed, steps=steps, worlds=worlds, agents=agents)
         return self.model_copy(update=change)
 
     def to_yaml(self) -> str:
@@ -348,27 +373,6 @@ def _resolve_world(world: StudyWorld, folder: Path, *, is_to_run: bool) -> Study
 def is_table(value: Any) -> bool:
     """Whether a world's argument is the path of a table."""
     return isinstance(value, str) and value.lower().endswith(".csv")
-
-
-def _chosen(what: str, entries: tuple[Any, ...], labels: Sequence[str]) -> tuple[Any, ...]:
-    valid = [entry.label for entry in entries]
-    for label in labels:
-        if label not in valid:
-            raise StudyError(
-                f"`--{what}`: expected one of {_listed(valid)}, got {label!r}{study_file.nearest(label, valid)}"
-            )
-    references = tuple(
-        e for e in entries if isinstance(e, StudyAgent) and e.kind in REFERENCES and e.label not in labels
-    )
-    return tuple(entry for entry in entries if entry.label in labels) + references if labels else entries
-
-
-def _shortened(world: StudyWorld, steps: int) -> StudyWorld:
-    """The world with the study's steps and with its own windows cut to them, as was asked for with `--steps`."""
-    windows = world.windows
-    if windows is not None:
-        windows = tuple((start, min(stop, steps)) for start, stop in windows if start < steps)
-    return world.model_copy(update={"steps": None, "windows": windows})
 
 
 def _distinct(values: tuple[Feedback, ...]) -> tuple[Feedback, ...]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 import rich.box
 import rich.table
 
+from . import adaptation
 from .results import FEW_SEEDS, Results, Row
 from .statistics import Estimate
 from .study import REFERENCES
@@ -184,7 +185,8 @@ def markdown(results: Results) -> str:
             by_window = {row.window: row for row in rows}
             cells = [_with_interval(by_window[w].shown) if w in by_window else "" for w in windows]
             parts.append(_line([rows[0].agent, rows[0].feedback, str(rows[-1].raw.n), *cells]))
-        parts.append("")
+        parts += ["", *_paired(results, entry.label)]
+    parts += _adapted(results)
     if results.overall:
         parts += ["## All worlds", "", "Interquartile mean over worlds and seeds, last window of each world.", ""]
         parts += [_line(["agent", "feedback", "score"]), _line(["---"] * 3)]
@@ -193,6 +195,68 @@ def markdown(results: Results) -> str:
         parts.append("")
     parts += [f"- Note: {warning}" for warning in warnings(results)]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def _paired(results: Results, world: str) -> list[str]:
+    """How far the study's first agent is ahead of each other one, in every window."""
+    windows = results.windows_of(world)
+    parts = []
+    for feedback in results.study.feedback:
+        leads = leads_of(results, world, feedback)
+        if not leads:
+            continue
+        parts += [f"{results.focus} less the others, paired by seed [95 % interval], feedback {feedback}.", ""]
+        parts += [_line(["agent", *map(window_name, windows)]), _line(["---"] * (1 + len(windows)))]
+        parts += [
+            _line([agent, *(_with_interval(cells[w]) if w in cells else "" for w in windows)])
+            for agent, cells in leads.items()
+        ]
+        parts.append("")
+    return parts
+
+
+def leads_of(results: Results, world: str, feedback: str) -> dict[str, dict[tuple[int, int], Estimate]]:
+    """Other agent -> window -> lead of the study's first agent over it; the smallest lead of the last window first."""
+    found: dict[str, dict[tuple[int, int], Estimate]] = {}
+    for window in reversed(results.windows_of(world)):
+        for row, lead in results.paired(world, feedback, window):
+            found.setdefault(row.agent, {})[window] = lead
+    return found
+
+
+def _adapted(results: Results) -> list[str]:
+    """Who goes on under new rules beside who comes fresh to them."""
+    found = adaptation.of(results)
+    if not found:
+        return []
+    first, reached = window_name(adaptation.FIRST), f"{adaptation.REACHED:.0%}"
+    header = ["world", "agent", "feedback", f"transfer, {first}", "final level", f"steps to {reached}", "fresh learner"]
+    parts = ["## Under new rules", ""]
+    parts += [
+        "Transfer: score of who goes on less that of who is new to the rules, paired by seed. Final level: of who is "
+        f"new, over its last quarter. Steps until the mean over seeds is first at {reached} of that level, in bins of "
+        f"{adaptation.BIN_STEPS} [95 % interval over seeds].",
+        "",
+        _line(header),
+        _line(["---"] * len(header)),
+    ]
+    parts += [
+        _line([
+            one.world, one.agent, one.feedback, _with_interval(one.transfer), number(one.level),
+            steps_with_interval(one.steps_on), steps_with_interval(one.steps_fresh),
+        ])
+        for one in found
+    ]  # fmt: skip
+    return [*parts, ""]
+
+
+def steps_with_interval(estimate: Estimate) -> str:
+    """Steps as people say them; "never" where a level is not reached."""
+    point, low, high = (
+        "never" if math.isnan(value) or math.isinf(value) else f"{value:,.0f}"
+        for value in (estimate.point, estimate.low, estimate.high)
+    )
+    return f"{point} [{low}, {high}]"
 
 
 def terminal(results: Results) -> list[tuple[str, rich.table.Table]]:

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .execution import Ending
     from .plan import Run
 
 _THREADS = {
@@ -78,14 +77,28 @@ def begin(channel: Any, stop: Any) -> None:
     threading.Thread(target=_die_with_parent, daemon=True).start()
 
 
-def do(batch: Sequence[Run], runs: Path) -> None:
-    """Execute runs one after the other; what comes of them goes through the channel."""
+def do(batch: Sequence[Run], runs: Path, *, stepwise: bool = False) -> None:
+    """Execute runs of one group, in one compiled call or one after the other; what comes of them goes to the channel.
+
+    Args:
+        batch: runs that differ in their seeds alone.
+        runs: folder of the records.
+        stepwise: go step by step also where a compiled call is possible.
+    """
     import jax
 
-    from . import execution
+    from . import compiled, execution
 
     # A result that is read at once gains nothing from another thread. There is no environment variable for it.
     jax.config.update("jax_cpu_enable_async_dispatch", False)  # type: ignore[no-untyped-call]  # JAX has no types there
+    if _stop.is_set():
+        return
+    if not stepwise and compiled.can(batch):
+        for run in batch:
+            _channel.put((run.hash, 0))
+        for ending in compiled.execute(batch, runs):
+            _channel.put((ending.run, ending))
+        return
     for run in batch:
         if _stop.is_set():
             return
@@ -97,10 +110,10 @@ def do(batch: Sequence[Run], runs: Path) -> None:
 
         _channel.put((run.hash, 0))
         try:
-            ending: Ending = execution.execute(run, runs, tick)
+            done = execution.execute(run, runs, tick)
         except execution.Stopped:
             return
-        _channel.put((run.hash, ending))
+        _channel.put((run.hash, done))
 
 
 def check(batch: Sequence[Run]) -> list[str]:

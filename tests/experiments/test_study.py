@@ -1,7 +1,7 @@
 """A study is validated whole, and every complaint says where, what was expected and what was received."""
 
 import pytest
-from habitus.experiments import seeds, study
+from habitus.experiments import plan, seeds, study
 from habitus.experiments.errors import StudyError
 
 WORLD = "    id: habitus/CreditReview-v0"
@@ -258,3 +258,51 @@ def test_what_does_not_learn_is_run_in_one_variant(make_study):
     variants = {agent.label: small.feedback_of(small.worlds[0], agent) for agent in small.agents}
     assert variants["linucb"] == ("attributed", "stream")
     assert variants["rules"] == variants["random"] == variants["oracle"] == ("attributed",)
+
+
+def test_an_agent_can_be_run_in_some_worlds_only(tmp_path):
+    second = VALID.replace("agents:\n", "  - {label: other, id: habitus/GameNPC-v0}\nagents:\n")
+    loaded = load(tmp_path, second + "  - {kind: filter, worlds: [other]}\n")
+    groups = {run.group[:2] for run in plan.runs_of(loaded)}
+    assert ("other", "filter") in groups
+    assert ("synthetic", "filter") not in groups
+    assert ("synthetic", "linucb") in groups
+    without = loaded.restricted(worlds=["synthetic"])
+    assert "filter" not in [agent.label for agent in without.agents]
+
+
+def test_a_world_that_no_one_has_is_named(complaint):
+    text = VALID + "  - {kind: filter, worlds: [synthetik]}\n"
+    assert "mine.yaml:13: `agents[2].worlds`" in complaint(text)
+    assert "expected the label of a world, one of synthetic, got 'synthetik'; did you mean `synthetic`?" in complaint(
+        text
+    )
+
+
+def test_what_a_fresh_world_is_compared_with_must_be_run(tmp_path, complaint):
+    def fresh(of):
+        return VALID.replace("agents:\n", f"  - {{label: new, id: habitus/CreditReview-v0, fresh_of: {of}}}\nagents:\n")
+
+    assert "got 'old'" in complaint(fresh("{world: old, at: 50}"))
+    assert "`at` must lie within the 100 steps of 'synthetic', got 100" in complaint(
+        fresh("{world: synthetic, at: 100}")
+    )
+    loaded = load(tmp_path, fresh("{world: synthetic, at: 50}"))
+    assert study.Study.model_validate_json(loaded.model_dump_json()) == loaded
+    assert loaded.restricted(worlds=["new"]).worlds[0].fresh_of is None
+    assert loaded.restricted(agents=["linucb"]).worlds[1].fresh_of == study.FreshOf(world="synthetic", at=50)
+
+
+def test_seeds_can_start_elsewhere(tmp_path):
+    loaded = load(tmp_path, VALID)
+    assert loaded.restricted(first_seed=100).seeds == (100, 101)
+    assert loaded.restricted(first_seed=100, n_seeds=3).seeds == (100, 101, 102)
+    with pytest.raises(StudyError, match="`--first-seed` must be at least 0, got -1"):
+        loaded.restricted(first_seed=-1)
+
+
+@pytest.mark.parametrize("name", ["learning", "ablations", "adaptation"])
+def test_studies_that_are_published_keep_off_the_seeds_that_settings_were_tuned_on(name):
+    runs = plan.runs_of(study.load(name))
+    assert min(run.seed for run in runs) >= 1000
+    assert len({run.hash for run in runs}) == len(runs)  # no two agents are the same under two names
