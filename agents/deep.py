@@ -118,6 +118,8 @@ class DeepAgent(OnlineAgent):
         masked: Sequence[str] = (),
         **hyperparameters: Any,
     ) -> None:
+        if not isinstance(env.action_space, gymnasium.spaces.Discrete):
+            raise TypeError(f"`env.action_space` must be Discrete for a deep learner here, got {env.action_space}.")
         super().__init__(env, seed=seed)
         schema = schema_of(env)
         Ledger(credit, schema)  # refuses an unknown `credit`

@@ -15,10 +15,11 @@ import gymnasium
 import numpy as np
 
 from . import arguments, callbacks
+from .actions import Actions
 from .algorithm import Algorithm
 from .base import Agent, Transition
-from .encoding import singles
 from .callbacks import Callback as Callback  # part of this module's face, too
+from .encoding import singles
 
 AGENT_STREAM = 1  # Gymnasium's environments draw from default_rng(seed), which is [seed] without a second word
 
@@ -83,11 +84,13 @@ class Stage:
         self._observation: Any = None
         self._is_open = False
         self._calls, self._n_known = calls_of(env), 0
+        is_combined = isinstance(env.action_space, gymnasium.spaces.MultiDiscrete)
+        self._of_env = Actions(env.action_space).of_env if is_combined else _same
         self.episode_return, self.episode_length = 0.0, 0
 
     def advance(self, n_steps: int, callback: Callback | None = None) -> int:
         """Take up to `n_steps` steps; episodes that end are followed by new ones. Returns the number of steps taken."""
-        agent, env, calls = self.agent, self.env, self._calls
+        agent, env, calls, of_env = self.agent, self.env, self._calls, self._of_env
         for done in range(n_steps):
             if not self._is_open or calls.n != self._n_known:
                 self._observation, info = env.reset(seed=self._seed)
@@ -95,7 +98,7 @@ class Stage:
                 self.episode_return, self.episode_length = 0.0, 0
                 agent.begin(self._observation, info)
             action = agent.act(self._observation)
-            observation, reward, terminated, truncated, info = env.step(action)
+            observation, reward, terminated, truncated, info = env.step(of_env(action))
             reward = float(reward)
             transition = Transition(
                 self._observation, action, reward, observation, bool(terminated), bool(truncated), info
@@ -108,6 +111,10 @@ class Stage:
             if callback is not None and callback(agent, transition) is False:
                 return done + 1
         return n_steps
+
+
+def _same(action: Any) -> Any:
+    return action
 
 
 def run(
@@ -128,24 +135,21 @@ class OnlineAgent(Algorithm):
     To callbacks, loggers and `evaluate_policy` of stable-baselines3 it is an algorithm (see `Algorithm`).
 
     Args:
-        env: environment with a Discrete action space.
+        env: environment with a Discrete action space, or a MultiDiscrete one: its combinations are numbered, the last
+            entry changing fastest, and `act` and transitions give these numbers.
         seed: seed of the agent's own choices and of the environment's first reset in `learn`; at least 0.
 
     Raises:
         TypeError: another action space, or a seed that is no whole number.
-        ValueError: a negative seed.
+        ValueError: a negative seed, or too many combinations of actions.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], *, seed: int = 0) -> None:
-        if not isinstance(env.action_space, gymnasium.spaces.Discrete) or env.action_space.start != 0:
-            raise TypeError(
-                f"`env.action_space` must be Discrete and start at 0, got {env.action_space}; "
-                "wrap the environment so that each choice has one number."
-            )
+        self._numbers = Actions(env.action_space)
         super().__init__(env)
         self._observation_space: gymnasium.Space[Any] = env.observation_space
         self.seed = arguments.whole_number("seed", seed, 0)
-        self.n_actions = int(env.action_space.n)
+        self.n_actions = self._numbers.n
         self._n_observed = 0
         self._first_seed = self.seed  # of the environment's first reset in `learn`
 
@@ -258,12 +262,12 @@ class OnlineAgent(Algorithm):
             deterministic: accepted for compatibility; these agents predict without exploring.
 
         Returns:
-            ([] or [B] i64 actions, state).
+            ([] or [B] i64 actions, state); one more axis, of entries, in a MultiDiscrete space.
         """
         batch = self._unbatch(observation)
         if batch is None:
-            return np.asarray(self._greedy(observation), np.int64), state
-        return np.array([self._greedy(single) for single in batch], np.int64), state
+            return self._numbers.predicted(np.asarray(self._greedy(observation), np.int64)), state
+        return self._numbers.predicted(np.array([self._greedy(single) for single in batch], np.int64)), state
 
     @property
     def observation_space(self) -> gymnasium.Space[Any]:
@@ -271,9 +275,9 @@ class OnlineAgent(Algorithm):
         return self._observation_space
 
     @property
-    def action_space(self) -> gymnasium.spaces.Discrete:
-        """Actions that it chooses from."""
-        return gymnasium.spaces.Discrete(self.n_actions)
+    def action_space(self) -> gymnasium.Space[Any]:
+        """Actions that the environment takes, and that `predict` returns."""
+        return self._numbers.space
 
     def _check_outcomes(self, transition: Transition) -> None:
         """Refuse rewards that nothing can be learnt from, before they reach a memory that they would spoil for good.

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import gymnasium
 import jax
 import jax.numpy as jnp
 
 from ..cognition import learner, persistence
 from ..cognition.config import Config
-from ..cognition.errors import DamagedFileError
+from ..cognition.errors import DamagedFileError, MismatchError
+from . import reward_scale
+from .perception import Unit
 
 FILE_FORMAT = "habitus.substrate"
 HEADER_TYPES: Mapping[str, type] = {
@@ -29,6 +32,8 @@ HEADER_TYPES: Mapping[str, type] = {
     "num_timesteps": int,
     "reward_scale": list,
     "learns_scale": bool,
+    "has_adviser": bool,
+    "shapes": list,
 }
 
 
@@ -44,6 +49,44 @@ def source_of(path: str | os.PathLike[str]) -> Path:
     """File to read: the path as it stands, or the one that `target_of` makes of it."""
     source = Path(path)
     return source if source.suffix or source.is_file() else source.with_suffix(".zip")
+
+
+def opened(
+    path: str | os.PathLike[str], env: gymnasium.Env[Any, Any], *, has_adviser: bool
+) -> tuple[Path, dict[str, Any], persistence.Arrays]:
+    """The file that `path` means, its header and its arrays, of an agent that can live in `env`.
+
+    Raises:
+        as `Substrate.load` documents it.
+    """
+    path = source_of(path)
+    header, arrays = persistence.read(path)
+    if header.get("format") != FILE_FORMAT:
+        raise MismatchError(f"{path} holds {header.get('format')!r}, expected {FILE_FORMAT!r}.")
+    check_header(path, header)
+    stored, here = header["observation_space"], str(env.observation_space)
+    if stored != here:  # before settings that make sense for the other space only are refused
+        raise MismatchError(difference(path, "observation_space", stored, here))
+    if header["has_adviser"] != has_adviser:
+        had, way_out = ("one", "give it to `load`") if header["has_adviser"] else ("none", "leave it out")
+        raise TypeError(f"`adviser` must be as it was when {path} was saved: the agent had {had}; {way_out}.")
+    return path, header, arrays
+
+
+def check_identity(path: Path, header: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Refuse the file of an agent that is built differently from the one of this identity."""
+    for name, expected in identity.items():
+        if header[name] != expected:
+            raise MismatchError(difference(path, name, header[name], expected))
+
+
+def unit_of(header: Mapping[str, Any], config: Config) -> Unit:
+    """The unit of rewards as it was."""
+    unit = Unit(config.reward_bound, is_learnt=header["learns_scale"], is_declared=True, gamma=config.gamma)
+    if unit.is_learnt:
+        unit.scale = reward_scale.RewardScale(*header["reward_scale"])
+        unit.bound = float(unit.scale.bound)
+    return unit
 
 
 def plain(config: Config) -> dict[str, Any]:

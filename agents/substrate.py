@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Self, get_args
 
 import gymnasium
 import jax
-import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -22,24 +20,22 @@ from ..cognition import edges as edge_tables
 from ..cognition import learner, memory, persistence, stepping
 from ..cognition.config import Rule
 from ..cognition.decision import Decision
-from ..cognition.errors import MismatchError
 from ..cognition.evidence import exploration_rate
 from ..cognition.learning.resting import REST
 from ..cognition.memory import Memory
 from ..cognition.params import params_of
 from ..cognition.style import Style, style_of
-from . import arguments, defaults, reward_scale, saved
+from . import arguments, defaults, saved
+from .actions import column_labels
 from .base import Transition
 from .compiled import Anatomy, Senses
 from .credit import Credit
-from .declared import schema_of, verdict_value
+from .declared import schema_of
 from .encoding import BoxCode
-from .features import FeatureEncoder, Features, Rank
+from .features import FeatureEncoder, Rank
 from .online import OnlineAgent, later_seed
+from .perception import Adviser, OutcomeReader, Perception, Unit
 from .structures import BehaviourReader, node_words, structure_of
-
-Adviser = Callable[[Any], int]
-"""Names an action for an observation."""
 
 
 class _Attended(NamedTuple):
@@ -49,7 +45,7 @@ class _Attended(NamedTuple):
     """
 
     observation: Any
-    features: Features
+    shown: stepping.Row
     action: jax.Array
 
 
@@ -65,7 +61,7 @@ class Substrate(OnlineAgent):
     actions.
 
     Args:
-        env: environment with a Discrete action space that starts at 0.
+        env: environment with a Discrete action space that starts at 0, or a MultiDiscrete one (see `OnlineAgent`).
         style: a preset ("balanced", "cautious", "exploratory", "risk_averse", "risk_seeking"), a mapping of parameters,
             or a `Style`.
         seed: seed of the agent's own choices and of the environment's first reset in `learn`.
@@ -79,7 +75,7 @@ class Substrate(OnlineAgent):
         use_review: learn from declared verdicts.
         use_mask: keep away from actions that `info["action_mask"]` says are impossible.
         adviser: names an action for an observation, such as expert rules (`habitus.scenarios.expert_policy(env)`); its
-            word is a node like any other, with an edge of gain `advice` to begin with. Not saved with the agent.
+            word is a node, with an edge of gain `advice` to begin with. Not saved with the agent, `load` takes it.
         box, joint, scales, n_bins: how observations are encoded, see `FeatureEncoder`.
         **settings: fields of `habitus.cognition.Config`; their defaults depend on what the world declares. Where an
             environment declares no schema and no `reward_bound` is given, the scale of rewards is learnt.
@@ -130,19 +126,21 @@ class Substrate(OnlineAgent):
             "use_mask": use_mask,
             **encoding,
         }
-        self._use_stake, self._use_mask, self._adviser = use_stake, use_mask, adviser
-        self._actions = tuple(schema.actions) if schema else tuple(str(a) for a in range(self.n_actions))
-        self._review = schema.review if schema and use_review else None
-        self._about = self._actions.index(self._review.about) if self._review else configs.NO_ACTION
-        self._pays_on_arrival = schema is not None and schema.feedback == "stream"
-        self.config = defaults.config_of(schema, rule, settings, n_paths=self._encoder.n_active)
-        self._structure = structure_of(
-            schema,
-            self.config,
+        self._perception = Perception(
             self._encoder,
-            self.n_actions,
-            share_scaled=share_scaled,
-            has_adviser=adviser is not None,
+            seed=self.seed,
+            n_actions=self.n_actions,
+            use_stake=use_stake,
+            use_mask=use_mask,
+            adviser=adviser,
+        )
+        self._actions = tuple(schema.actions) if schema else self._numbers.labels
+        self._review = schema.review if schema and use_review else None
+        self._outcomes = OutcomeReader(schema, credit, use_review=use_review)
+        self.config = defaults.config_of(schema, rule, settings, n_paths=self._encoder.n_active)
+        config, has_adviser = self.config, adviser is not None
+        self._structure = structure_of(
+            schema, config, self._encoder, self.n_actions, share_scaled=share_scaled, has_adviser=has_adviser
         )
         self._behaviours = BehaviourReader(schema, self._structure)
         self._stepper = stepping.stepper(self._structure)
@@ -157,80 +155,69 @@ class Substrate(OnlineAgent):
         )
         self._schema, self._initial_edges = schema, edges
         self._buffers = stepping.pack(learner.initial_state(edges, self._structure))
-        self._scale = reward_scale.initial(self.config.reward_bound)
-        self._learns_scale = schema is None and "reward_bound" not in settings
-        self._is_scale_known = schema is not None or self._learns_scale
+        self._unit = Unit(
+            self.config.reward_bound,
+            is_learnt=schema is None and "reward_bound" not in settings,
+            is_declared=schema is not None,
+            gamma=self.config.gamma,
+        )
+        self._seed_word = np.uint32(self.seed & 0xFFFFFFFF)
         self._n_steps = 0
-        self._choices = 0  # made so far; numbers the random words
-        self._noise: npt.NDArray[np.uint32] | None = None
         self._attended: _Attended | None = None
-        self._mask: npt.NDArray[np.bool_] | None = None
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
         """A new episode starts; outcomes that were still to come are forgotten with the old one."""
-        features = self._encode(observation)
-        self._mask = self._mask_of(info)
-        row = self._row(observation, features, self._mask)
-        self._buffers, action = self._stepper.begin(self._buffers, self._params, row)
-        self._attended = _Attended(observation, features, action)
+        self._perception.heed(info)
+        shown = self._perception.look(observation)
+        self._buffers, action = self._stepper.begin(self._buffers, self._params, self._perception.drawn(shown))
+        self._attended = _Attended(observation, shown, action)
 
     def act(self, observation: Any) -> int:
         """Choose an action, at times a random one (`Config.eps0`)."""
-        return int(self._attend(observation).action)
+        return int(np.asarray(self._attend(observation).action))  # int() of a device array takes 10 us more
 
     def observe(self, transition: Transition) -> None:
         """Learn from one step and choose the next action, in one compiled call."""
         self._check_outcomes(transition)
-        self._check_scale(transition.reward)
         info = transition.info
         self._attend(transition.observation)
-        features = self._encode(transition.next_observation)
         is_end = bool(transition.terminated or info.get("boundary", False))
-        bound = self._bound_after(transition.reward, is_end=is_end or transition.truncated)
-        n_slots = self._structure.feedback_slots
-        reward, decision_id = transition.reward, configs.NO_DECISION
-        arrived: list[tuple[int, float]] = []
-        if self.credit == "attributed":
-            decision_id = int(info.get("decision_id", configs.NO_DECISION))
-            for arrived_id, value in info.get("feedback", ()):
-                # a reward that was paid on arrival belongs to its decision, not to this one
-                late = float(value) if self._pays_on_arrival else 0.0
-                reward -= late
-                arrived.append((int(arrived_id), late / bound))
-        n_early = max(0, len(arrived) - n_slots)
-        for outcome in arrived[:n_early]:
-            self._buffers = self._stepper.credit(self._buffers, self._params, stepping.outcome_row(*outcome))
-        opinion = None
-        if self._review is not None:
-            value_of_about = verdict_value(self._review, info.get(self._review.signal, ""))
-            if value_of_about is not None:
-                opinion = (self._about, value_of_about / bound)
-        self._mask = self._mask_of(info)
+        factor = self._unit.after(transition.reward, is_end=is_end or transition.truncated)
+        if factor != 1.0:  # what is known is brought to the new unit
+            self._buffers = self._stepper.rescale(self._buffers, self._initial_edges.net, np.float32(factor))
+        outcome = self._outcomes.read(transition, self._unit.bound)
+        n_early = max(0, len(outcome.arrived) - self._structure.feedback_slots)
+        for one in outcome.arrived[:n_early]:
+            self._buffers = self._stepper.credit(self._buffers, self._params, stepping.outcome_row(*one))
+        self._perception.heed(info)
+        shown = self._perception.look(transition.next_observation)
         row = stepping.experience_row(
             self._structure,
-            self._row(transition.next_observation, features, self._mask),
+            self._perception.drawn(shown),
             action=transition.action,
-            reward=reward / bound,
+            reward=outcome.reward,
             is_boundary=is_end,
-            decision_id=decision_id,
-            feedback=arrived[n_early:],
-            opinion=opinion,
+            decision_id=outcome.decision_id,
+            feedback=outcome.arrived[n_early:],
+            opinion=outcome.opinion,
             seen=self._behaviours.cells(info),
         )
-        self._n_steps += 1
-        if self._n_steps % REST == 0:
-            self._buffers = self._stepper.learn(self._buffers, self._params, row)
-            self._buffers = self._stepper.rest(self._buffers, self._params, np.uint32(self.seed & 0xFFFFFFFF))
-            self._buffers, action = self._stepper.attend(self._buffers, self._params, row)
+        if outcome.is_complete:
+            others, action = self._stepper.prompt(self._buffers[1:], self._params, row)
+            self._buffers = (self._buffers[0], *others)
         else:
             self._buffers, action = self._stepper.step(self._buffers, self._params, row)
-        self._attended = _Attended(transition.next_observation, features, action)
+        self._n_steps += 1
+        if self._n_steps % REST == 0:  # and choose again, with the same random words, for what it changes
+            self._buffers = self._stepper.rest(self._buffers, self._params, self._seed_word)
+            self._buffers, action = self._stepper.attend(self._buffers, self._params, row)
+        self._attended = _Attended(transition.next_observation, shown, action)
 
     def decide(self, observation: Any) -> Decision:
         """The greedy decision for an observation, with all its evidence. Learns nothing, writes nothing."""
-        reading = self._read(observation, self._encode(observation))
+        labels, reading = self._words()[0], self._read(observation)
         return decisions.decide(
-            reading, structure=self._structure, style=self.style, labels=self._words()[0], actions=self._actions
+            reading, structure=self._structure, style=self.style, labels=labels, actions=self._actions
         )
 
     @property
@@ -243,7 +230,7 @@ class Substrate(OnlineAgent):
             self._structure,
             labels=labels,
             kinds=kinds,
-            decisions=self._column_labels(),
+            decisions=column_labels(self._structure.columns, self._structure.factors, self._actions),
             step=int(state.step),
             version=int(state.version),
         )
@@ -269,8 +256,8 @@ class Substrate(OnlineAgent):
             structure=self._structure,
             reward_bound=self.config.reward_bound,
             is_attributed=self.credit == "attributed",
-            use_stake=self._use_stake,
-            use_mask=self._use_mask,
+            use_stake=self._perception.use_stake,
+            use_mask=self._perception.use_mask,
             use_review=self._review is not None,
         )
         return Anatomy(self._structure, senses, self._initial_edges)
@@ -278,8 +265,7 @@ class Substrate(OnlineAgent):
     @property
     def exploration_rate(self) -> float:
         """Chance that the next action is a random one."""
-        params = params_of(self.config, self.style)
-        return float(exploration_rate(self._state().rewards.since, params))
+        return float(exploration_rate(self._state().rewards.since, params_of(self.config, self.style)))
 
     @property
     def lost_feedback(self) -> dict[str, int]:
@@ -307,15 +293,17 @@ class Substrate(OnlineAgent):
             "settings": {"rule": self.config.rule, "credit": self.credit, **self._options, **saved.plain(self.config)},
             "style": dataclasses.asdict(self.style),
             "seed": self.seed,
-            "choices": self._choices,
+            "choices": self._perception.choices,
             "num_timesteps": self.num_timesteps,
-            "reward_scale": list(self._scale),
-            "learns_scale": self._learns_scale,
+            "reward_scale": list(self._unit.scale),
+            "learns_scale": self._unit.is_learnt,
         }
         return persistence.write(saved.target_of(path), header, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], env: gymnasium.Env[Any, Any]) -> Self:
+    def load(
+        cls, path: str | os.PathLike[str], env: gymnasium.Env[Any, Any], *, adviser: Adviser | None = None
+    ) -> Self:
         """Read an agent that `save` wrote.
 
         What it has learnt, its style, settings, step counts and random choices go on as if it had never stopped. The
@@ -327,122 +315,63 @@ class Substrate(OnlineAgent):
         Args:
             path: the file; `.zip` may be left out, as in `save`.
             env: an environment with the same observations and actions.
+            adviser: that of the agent, which is no part of the file; needed if it had one.
 
         Raises:
+            TypeError: the agent had an adviser that is not given, or the other way round.
             FileNotFoundError: no such file.
             DamagedFileError, NewerFileError: the file cannot be read, and why.
             MismatchError: the file is of another agent than `env` asks for; says what differs.
         """
-        path = saved.source_of(path)
-        header, arrays = persistence.read(path)
-        if header.get("format") != saved.FILE_FORMAT:
-            raise MismatchError(f"{path} holds {header.get('format')!r}, expected {saved.FILE_FORMAT!r}.")
-        saved.check_header(path, header)
-        seen, expected_space = header["observation_space"], str(env.observation_space)
-        if seen != expected_space:  # before settings that make sense for the other space only are refused
-            raise MismatchError(saved.difference(path, "observation_space", seen, expected_space))
-        agent = cls(env, style=header["style"], seed=header["seed"], **header["settings"])
-        for name, expected in agent._identity().items():
-            if header[name] != expected:
-                raise MismatchError(saved.difference(path, name, header[name], expected))
-        agent._buffers = stepping.pack(saved.filled(path, agent._state(), arrays))
-        agent._choices, agent.num_timesteps = header["choices"], header["num_timesteps"]
-        agent._n_steps = int(agent._state().step)
-        agent._scale = reward_scale.RewardScale(*header["reward_scale"])
-        agent._learns_scale = agent._learns_scale or header["learns_scale"]
-        if agent._choices > 0:
-            agent._first_seed = later_seed(agent.seed, agent._choices)
+        path, header, arrays = saved.opened(path, env, has_adviser=adviser is not None)
+        agent = cls(env, style=header["style"], seed=header["seed"], adviser=adviser, **header["settings"])
+        saved.check_identity(path, header, agent._identity())
+        state = saved.filled(path, agent._state(), arrays)
+        agent._buffers, agent._n_steps = stepping.pack(state), int(state.step)
+        agent._perception.choices, agent.num_timesteps = header["choices"], header["num_timesteps"]
+        agent._unit = saved.unit_of(header, agent.config)
+        if header["choices"] > 0:
+            agent._first_seed = later_seed(agent.seed, header["choices"])
+            agent._attended = agent._restored(state)
         return agent
 
     def _greedy(self, observation: Any) -> int:
-        return int(np.argmax(np.asarray(self._read(observation, self._encode(observation)).evidence.urge)))
-
-    def _bound_after(self, reward: float, *, is_end: bool) -> float:
-        """What a reward is divided by; where it is learnt, what is known is brought to the new scale first."""
-        if not self._learns_scale:
-            return self.config.reward_bound
-        self._scale, factor = reward_scale.update(self._scale, reward, is_end=is_end, gamma=self.config.gamma)
-        if factor != 1.0:
-            self._buffers = self._stepper.rescale(self._buffers, self._initial_edges.net, np.float32(factor))
-        return float(self._scale.bound)
-
-    def _mask_of(self, info: Mapping[str, Any]) -> npt.NDArray[np.bool_] | None:
-        mask = info.get("action_mask") if self._use_mask else None
-        return None if mask is None else np.asarray(mask, np.bool_)
+        return int(np.argmax(np.asarray(self._read(observation).evidence.urge)))
 
     def _words(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         known = self._state().known if self._structure.conjunctions else None
         return node_words(self._structure, self._encoder, self._actions, known)
-
-    def _check_scale(self, reward: float) -> None:
-        """Warn once where no schema says how large rewards are and they are larger than was assumed."""
-        if self._is_scale_known or abs(reward) <= self.config.reward_bound:
-            return
-        self._is_scale_known = True
-        warnings.warn(
-            f"the reward {reward:g} exceeds `reward_bound` = {self.config.reward_bound:g}; noise, initial variance "
-            "and optimism assume rewards within it. Set `reward_bound` to the largest reward of the environment in "
-            "absolute value.",
-            stacklevel=3,
-        )
 
     def _attend(self, observation: Any) -> _Attended:
         """Make sure that the learner's state is about `observation`."""
         attended = self._attended
         if attended is not None and attended.observation is observation:
             return attended
-        features = self._encode(observation)
-        if attended is None:
-            attended = self._restored(features, observation)
-        if attended is None or not _equal(attended.features, features):
-            row = self._row(observation, features, self._mask)
+        shown = self._perception.look(observation)
+        if attended is None or not np.array_equal(attended.shown, shown):
+            row = self._perception.drawn(shown)
             self._buffers, action = self._stepper.attend(self._buffers, self._params, row)
-            attended = _Attended(observation, features, action)
-        self._attended = attended
-        return attended
+            attended = _Attended(observation, shown, action)
+        self._attended = attended._replace(observation=observation)
+        return self._attended
 
-    def _restored(self, features: Features, observation: Any) -> _Attended | None:
-        """The choice that a loaded state holds, if it is about `features`."""
-        state = self._state()
+    def _restored(self, state: learner.State) -> _Attended:
+        """The choice that a loaded state holds, for a copy of the observation that it was made for."""
         there = state.situation
-        stored = Features(np.asarray(there.nodes), np.asarray(there.activation), float(there.stake))
-        return _Attended(observation, features, state.action) if _equal(stored, features) else None
-
-    def _read(self, observation: Any, features: Features) -> stepping.Reading:
-        return self._stepper.read(
-            self._buffers, self._params, self._situation(np.zeros(2, np.uint32), observation, features)
+        self._perception.mask = np.asarray(there.mask)
+        shown = stepping.situation_row(
+            np.zeros(2, np.uint32),
+            np.asarray(there.nodes),
+            np.asarray(there.activation),
+            float(there.stake),
+            entity=int(there.entity),
+            advice=int(there.advice),
+            mask=self._perception.mask,
         )
+        return _Attended(object(), shown, state.action)
 
-    def _row(self, observation: Any, features: Features, mask: npt.NDArray[np.bool_] | None) -> stepping.Row:
-        """A situation with the random words of the next choice."""
-        block, position = divmod(self._choices, stepping.NOISE_BLOCK)
-        if self._noise is None or position == 0:
-            words = stepping.noise_block(jnp.uint32(self.seed & 0xFFFFFFFF), jnp.int32(block))
-            self._noise = np.asarray(words)
-        self._choices += 1
-        return self._situation(self._noise[position], observation, features, mask)
-
-    def _situation(
-        self,
-        noise: npt.NDArray[np.uint32],
-        observation: Any,
-        features: Features,
-        mask: npt.NDArray[np.bool_] | None = None,
-    ) -> stepping.Row:
-        return stepping.situation_row(
-            noise,
-            features.nodes,
-            features.activation,
-            features.stake,
-            entity=self._encoder.entity(observation),
-            advice=configs.NO_ACTION if self._adviser is None else int(self._adviser(observation)),
-            mask=mask,
-            n_actions=self.n_actions,
-        )
-
-    def _encode(self, observation: Any) -> Features:
-        features = self._encoder.encode(observation)
-        return features if self._use_stake else features._replace(stake=1.0)
+    def _read(self, observation: Any) -> stepping.Reading:
+        return self._stepper.read(self._buffers, self._params, self._perception.look(observation))
 
     def _state(self) -> learner.State:
         return stepping.unpack(self._buffers, self._structure)
@@ -455,11 +384,6 @@ class Substrate(OnlineAgent):
             gain[column] += self.config.opinion_prior * self._review.gain / self.config.reward_bound
         return gain
 
-    def _column_labels(self) -> list[str]:
-        columns, factors = self._structure.columns, self._structure.factors
-        owners = {c: label for c, f, label in zip(columns, factors, self._actions, strict=True) if f == 1.0}
-        return [owners[column] for column in range(self._structure.n_columns)]
-
     def _identity(self) -> dict[str, Any]:
         """What an environment must have in common with a saved agent."""
         return {
@@ -468,9 +392,6 @@ class Substrate(OnlineAgent):
             "nodes": list(self._encoder.labels),
             "columns": list(self._structure.columns),
             "factors": list(self._structure.factors),
+            "shapes": [self._structure.n_nodes, self._structure.n_paths, self._structure.n_entities],
+            "has_adviser": self._structure.advice,
         }
-
-
-def _equal(a: Features, b: Features) -> bool:
-    same = np.array_equal(a.nodes, b.nodes) and np.array_equal(a.activation, b.activation)
-    return same and np.float32(a.stake) == np.float32(b.stake)

@@ -7,6 +7,7 @@ donated and updated in place. Nothing here changes values: `Stepper.step` is `le
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
@@ -23,6 +24,7 @@ from .evidence import Evidence, evaluate
 from .learner import Experience, State
 from .learning import rescaling, resting
 from .learning.recall import recall
+from .ledger import initial_ledger
 from .params import Params
 from .situation import Situation
 from .structure import Structure
@@ -31,11 +33,13 @@ from .words import to_floats, to_words
 Array = jax.Array
 Row = npt.NDArray[np.int32]
 Buffers = tuple[Array, ...]
-"""Large leaves of a state in order, then all small ones as one vector of i32 words."""
+"""What waits in the ledger, the large leaves of a state in order, then all small ones as one vector of i32 words."""
 
 SMALL = 512  # entries; below, copying a leaf is cheaper than passing it on its own
 NOISE_BLOCK = 1024  # choices whose random words are drawn in one call
-MASK_BITS = 31  # actions per word of a mask; the sign stays out of it
+MASK_BITS = 32  # actions per word of a mask
+TYPES = (jnp.float32, jnp.int32, jnp.bool_)
+"""Small leaves of one type lie side by side: they become words together, in one kernel and not in one each."""
 
 
 class Reading(NamedTuple):
@@ -61,10 +65,13 @@ class Reading(NamedTuple):
 
 
 class Stepper(NamedTuple):
-    """Compiled functions of one structure. `Buffers` that are passed to the first five are donated.
+    """Compiled functions of one structure. `Buffers` that are passed to them, but for `read`, are donated.
 
     Attributes:
         step: (buffers, params, row of `experience_row`) -> (buffers, [] i32 next action).
+        prompt: the same, and faster, for a step that is complete: its reward is all that it will bring, and with it
+            came neither outcomes of earlier decisions nor a second opinion. Takes and returns `Buffers` without the
+            first, for every array that goes in and out has its price.
         learn: the same without a next choice -> buffers; what `attend` with the same row adds makes it a `step`.
         begin: (buffers, params, row of `situation_row`) -> (buffers, [] i32 action); a new episode.
         attend: the same, for another observation within the episode.
@@ -75,12 +82,13 @@ class Stepper(NamedTuple):
     """
 
     step: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
+    prompt: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
     learn: Callable[[Buffers, Array, Row], Buffers]
     begin: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
     attend: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
     credit: Callable[[Buffers, Array, Row], Buffers]
-    rescale: Callable[[Buffers, Array, Array], Buffers]
-    rest: Callable[[Buffers, Array, Array], Buffers]
+    rescale: Callable[[Buffers, Array, Array | np.float32], Buffers]
+    rest: Callable[[Buffers, Array, Array | np.uint32], Buffers]
     read: Callable[[Buffers, Array, Row], Reading]
 
 
@@ -97,6 +105,21 @@ def stepper(structure: Structure) -> Stepper:
 
     def step(state: State, row: Row, params: Params) -> State:
         return learner.step(state, _unpack_experience(row, structure), _unpack_noise(row), structure, params)
+
+    alone = dataclasses.replace(structure, feedback_slots=0, ledger_capacity=1)
+
+    def prompt(buffers: Buffers, params: Array, row: Row) -> tuple[Buffers, Array]:
+        known = unpack((jnp.zeros((0,), jnp.int32), *buffers), structure)
+        experience = _unpack_experience(row, structure)._replace(
+            decision_id=jnp.full((), NO_DECISION, jnp.int32),
+            feedback_id=jnp.zeros((0,), jnp.int32),
+            feedback_value=jnp.zeros((0,), jnp.float32),
+            opinion_action=jnp.full((), NO_ACTION, jnp.int32),
+        )
+        # with constants in the place of what waits, the compiler leaves out all that would read or write it
+        state = dataclasses.replace(known, ledger=initial_ledger(alone))
+        state = learner.step(state, experience, _unpack_noise(row), alone, _unpack_params(params))
+        return pack(dataclasses.replace(state, ledger=known.ledger))[1:], state.action
 
     def learn(buffers: Buffers, params: Array, row: Row) -> Buffers:
         experience = _unpack_experience(row, structure)
@@ -131,6 +154,7 @@ def stepper(structure: Structure) -> Stepper:
 
     return Stepper(
         compiled(step),
+        cast("Any", jax.jit(prompt, donate_argnums=0)),
         jax.jit(learn, donate_argnums=0),
         compiled(begin),
         compiled(attend),
@@ -157,30 +181,38 @@ def noise_block(seed: Array, block: Array, n: int = NOISE_BLOCK) -> Array:
 
 def pack(state: State) -> Buffers:
     """A state as buffers."""
-    leaves = jax.tree.leaves(state)
-    small = [_as_words(leaf) for leaf in leaves if leaf.size < SMALL]
-    return (*(leaf for leaf in leaves if leaf.size >= SMALL), jnp.concatenate(small))
+    leaves = jax.tree.leaves(_without_entries(state))
+    small = [leaf for leaf in leaves if leaf.size < SMALL]
+    words = [_joined([leaf for leaf in small if leaf.dtype == dtype]) for dtype in TYPES]
+    return (state.ledger.entries, *(leaf for leaf in leaves if leaf.size >= SMALL), jnp.concatenate(words))
 
 
 def unpack(buffers: Buffers, structure: Structure) -> State:
     """The state in `buffers`."""
     shapes, tree = _layout(structure)
-    large, words, leaves, offset = iter(buffers[:-1]), buffers[-1], [], 0
-    for shape in shapes:
-        size = int(np.prod(shape.shape))
-        if size >= SMALL:
-            leaves.append(next(large))
-        else:
-            word = words[offset : offset + size].reshape(shape.shape)
-            is_bool = shape.dtype == jnp.bool_
-            leaves.append(word != 0 if is_bool else jax.lax.bitcast_convert_type(word, shape.dtype))
-            offset += size
-    return cast("State", jax.tree.unflatten(tree, leaves))
+    large, words, leaves, offset = iter(buffers[1:-1]), buffers[-1], dict[int, Array](), 0
+    for dtype in TYPES:
+        for at, shape in enumerate(shapes):
+            if shape.size < SMALL and shape.dtype == dtype:
+                word = words[offset : offset + shape.size].reshape(shape.shape)
+                leaves[at] = word != 0 if dtype == jnp.bool_ else jax.lax.bitcast_convert_type(word, dtype)
+                offset += shape.size
+    found = [leaves[at] if at in leaves else next(large) for at in range(len(shapes))]
+    state = cast("State", jax.tree.unflatten(tree, found))
+    return dataclasses.replace(state, ledger=dataclasses.replace(state.ledger, entries=buffers[0]))
 
 
-def _as_words(leaf: Array) -> Array:
-    flat = leaf.reshape(-1)
-    return flat.astype(jnp.int32) if leaf.dtype == jnp.bool_ else to_words(flat)
+def _joined(leaves: Sequence[Array]) -> Array:
+    """[n] i32: leaves of one type as words."""
+    if not leaves:
+        return jnp.zeros((0,), jnp.int32)
+    flat = jnp.concatenate([leaf.reshape(-1) for leaf in leaves])
+    return to_words(flat) if flat.dtype == jnp.float32 else flat.astype(jnp.int32)
+
+
+def _without_entries(state: State) -> State:
+    """The state without what waits in its ledger, which is a buffer of its own, first among them."""
+    return dataclasses.replace(state, ledger=dataclasses.replace(state.ledger, entries=None))  # type: ignore[arg-type]
 
 
 def pack_params(params: Params) -> Array:
@@ -196,7 +228,7 @@ def situation_row(
     *,
     entity: int = 0,
     advice: int = NO_ACTION,
-    mask: npt.NDArray[np.bool_] | None = None,
+    mask: npt.NDArray[Any] | None = None,
     n_actions: int = 0,
 ) -> Row:
     """[2 random words, B nodes, B activations, stake, entity, advice, mask as bits] of an observation.
@@ -208,7 +240,7 @@ def situation_row(
         stake: as in `Situation`.
         entity: as in `Situation`.
         advice: as in `Situation`.
-        mask: [A] bool; None where everything is possible.
+        mask: [A] bool or whole numbers, 0 where an action is impossible; None where everything is possible.
         n_actions: A, where there is no mask.
     """
     n_base = len(nodes)
@@ -221,11 +253,10 @@ def situation_row(
     floats[n_base] = stake
     row[2 * n_base + 3], row[2 * n_base + 4] = entity, advice
     if mask is None:
-        row[2 * n_base + 5 :] = (1 << MASK_BITS) - 1
+        row[2 * n_base + 5 :] = -1
     else:
-        bits = np.zeros(n_words * MASK_BITS, np.int64)
-        bits[: len(mask)] = mask
-        row[2 * n_base + 5 :] = bits.reshape(n_words, MASK_BITS) @ (1 << np.arange(MASK_BITS, dtype=np.int64))
+        packed = np.packbits(mask, bitorder="little").tobytes()
+        row[2 * n_base + 5 :] = np.frombuffer(packed.ljust(4 * n_words, b"\0"), "<i4")
     return row
 
 
@@ -315,9 +346,10 @@ def _unpack_params(vector: Array) -> Params:
 
 @functools.lru_cache(maxsize=64)
 def _layout(structure: Structure) -> tuple[list[jax.ShapeDtypeStruct], Any]:
-    """Shapes and tree of a state."""
+    """Shapes and tree of a state without the entries of its ledger."""
 
     def example() -> State:
-        return learner.initial_state(initial_edges(structure, np.ones(structure.n_nodes, np.float32)), structure)
+        edges = initial_edges(structure, np.ones(structure.n_nodes, np.float32))
+        return _without_entries(learner.initial_state(edges, structure))
 
     return jax.tree.flatten(jax.eval_shape(example))

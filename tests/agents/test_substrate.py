@@ -34,14 +34,6 @@ def test_reward_as_it_arrives_teaches_nothing_when_it_arrives_late(lanterns, sco
     assert score(Substrate(lanterns(delay=20, feedback="stream"), seed=0, credit="stream"), 1_500) < 0.5
 
 
-@pytest.mark.parametrize("rule", ["kalman", "nlms"])
-def test_it_solves_a_task_that_declares_nothing(rule):
-    agent = Substrate(gymnasium.make("FrozenLake-v1", is_slippery=False), rule=rule, optimism=0.5, gamma=0.95, eps0=0.1)
-    rewards = []
-    agent.learn(4_000, callback=lambda _, t: rewards.append(t.reward))
-    assert sum(rewards[2_000:]) > 100  # every visit of the goal; a random walk makes about 3 in 2,000 steps
-
-
 def test_predict_is_greedy_and_writes_nothing(lanterns):
     agent = Substrate(lanterns(), seed=0).learn(400)
     before, rng = arrays(agent), np.random.default_rng(0)
@@ -95,10 +87,11 @@ def test_a_decision_is_made_of_the_paths_that_it_lists(lanterns):
 
 def test_the_memory_lists_every_node_and_decision(lanterns):
     memory = Substrate(lanterns(), seed=0).learn(200).memory
-    assert memory.decisions == ("pull red", "pull green", "pull blue")
+    assert memory.decisions == ("pull red", "pull green", "pull blue", "any action")
     assert memory.labels[0] == "bias"
-    assert memory.gain.shape == (len(memory.labels), 3)
-    assert memory.uses[0].sum() == 200  # the bias is on every path
+    assert memory.gain.shape == (len(memory.labels), 4)
+    assert memory.uses[0, :3].sum() == memory.uses[0, 3] == 200  # the bias is on every path
+    assert {"own last action = none", "own first action = pull blue"} <= set(memory.labels)
     assert memory.step == memory.version == 200
     assert not memory.uses[memory.labels.index("guest = new")].any()  # code 0 of an entity is nobody
 
@@ -201,7 +194,7 @@ def test_a_verdict_teaches_the_action_that_it_is_about(loans):
     # good: .25 - 1.25 (0 - .1) / .8 = .40625; bad: .25 - 1.25 (1 - .1) / .8 = -1.15625, both over the bound of 2
     for verdict, gain, loss in (("good", 0.203125, 0.0), ("bad", 0.0, 0.578125)):
         agent, here = loans(action=2, reward=-0.1, verdict=verdict, noise=0.01, variance=50.0)
-        reading = agent._read(agent._encode(here))
+        reading = agent._read(here)
         assert float(reading.evidence.gain[0]) == pytest.approx(1.5 * gain, rel=0.01)
         assert float(reading.evidence.loss[0]) == pytest.approx(1.5 * loss, rel=0.01)
     for silent in (loans(2, -0.1, "none"), loans(2, -0.1, "bad", use_review=False)):
@@ -213,9 +206,9 @@ def test_priors_are_ordinary_evidence(loans):
     env = agent.env
     hopeful = Substrate(env, optimism=0.1, opinion_prior=0.4)
     gain = hopeful.memory.gain
-    # .4 of the review's gain of .25, over the bound of 2
-    np.testing.assert_allclose(gain[0], [0.1, 0.1, 0.1 + 0.05], atol=1e-7)
-    assert not gain[1:].any()
+    # .4 of the review's gain of .25, over the bound of 2; optimism on the two paths beside the bias: sex and 1 / stake
+    np.testing.assert_allclose(gain[0], [0.0, 0.0, 0.05], atol=1e-7)
+    np.testing.assert_allclose(gain[1:], 0.05, atol=1e-7)
     assert hopeful.decide(here).choice == "review"
 
 
@@ -224,8 +217,8 @@ def test_a_world_with_economics_has_its_own_defaults(loans, lanterns):
     assert agent.config.reward_bound == 2.0
     assert agent.config.noise == pytest.approx(0.25 * 1.0 / 2.0**2)  # gain x loss, in units of the bound
     assert agent.config.variance == pytest.approx(0.025 * 0.2 * 0.8 * 0.0625)  # break-even at .25 / 1.25
-    plain = Substrate(lanterns())
-    assert (plain.config.noise, plain.config.variance, plain.config.eps0) == (0.3, 0.015, 0.1)
+    assert not agent.config.encounter
+    assert Substrate(lanterns()).config == cognition.Config(reward_bound=1.0)
 
 
 def test_caution_prefers_deliberation_and_risk_aversion_avoids_loss(loans):
@@ -239,7 +232,7 @@ def test_caution_prefers_deliberation_and_risk_aversion_avoids_loss(loans):
         shy.begin(here, {})
         told = {"decision_id": -1, "boundary": True, "verdict": "none"}
         shy.observe(Transition(here, 0, -0.3, here, False, False, told))
-        return float(shy._read(shy._encode(here)).evidence.score[0])
+        return float(shy._read(here).evidence.score[0])
 
     scores = [score(risk) for risk in (-0.5, 0.0, 0.5, 1.0)]
     assert all(b < a for a, b in itertools.pairwise(scores))
@@ -248,9 +241,9 @@ def test_caution_prefers_deliberation_and_risk_aversion_avoids_loss(loans):
 @pytest.mark.parametrize(
     ("space", "message"),
     [
-        (gymnasium.spaces.Box(-1, 1, (2,)), "`env.action_space` must be Discrete and start at 0, got Box"),
-        (gymnasium.spaces.MultiDiscrete([2, 3]), "must be Discrete and start at 0, got MultiDiscrete"),
-        (gymnasium.spaces.Discrete(3, start=1), "must be Discrete and start at 0, got Discrete"),
+        (gymnasium.spaces.Box(-1, 1, (2,)), "`env.action_space` must be Discrete and start at 0, or .*, got Box"),
+        (gymnasium.spaces.MultiDiscrete([[2, 3]]), r"or MultiDiscrete of one axis, got MultiDiscrete\(\[\[2 3\]\]\)"),
+        (gymnasium.spaces.Discrete(3, start=1), r"must be Discrete and start at 0, .*, got Discrete\(3, start=1\)"),
     ],
 )
 def test_an_action_space_that_it_cannot_use_is_refused(lanterns, space, message):
@@ -267,7 +260,9 @@ def test_an_action_space_that_it_cannot_use_is_refused(lanterns, space, message)
         ({"gamma": 2}, ValueError, r"`gamma` must be a finite number in \[0, 1\], got 2"),
         ({"style": "bold"}, ValueError, "`style` must be one of"),
         ({"credit": "later"}, ValueError, "`credit` must be one of"),
-        ({"rule": "hebb"}, ValueError, "`rule` must be one of"),
+        ({"rule": "hebbian"}, ValueError, "`rule` must be one of"),
+        ({"adviser": 3}, TypeError, "`adviser` must be a function of an observation, got 3"),
+        ({"use_mask": 1}, TypeError, "`use_mask` must be True or False, got 1"),
         ({"masked": ["age"]}, ValueError, "`masked` must name observed fields"),
     ],
 )
@@ -279,12 +274,13 @@ def test_a_wrong_setting_is_refused_by_name(lanterns, settings, error, message):
 def test_a_reward_beyond_the_bound_is_said_once_where_nothing_declares_it(lanterns):
     env = gymnasium.make("CliffWalking-v1")
     far = Transition(0, 1, -100.0, 0, False, False, {})
-    agent = Substrate(env)
+    agent = Substrate(env, reward_bound=1.0)
     with pytest.warns(UserWarning, match=r"reward -100 exceeds `reward_bound` = 1; .* Set `reward_bound`") as caught:
         agent.observe(far)
     assert len(caught) == 1
     agent.observe(far)  # a warning would be an error from here on
     Substrate(env, reward_bound=100).observe(far)
+    Substrate(env).observe(far)  # its scale is learnt
     declared, start = Substrate(lanterns()), lanterns().reset(seed=0)[0]
     declared.observe(Transition(start, 1, -100.0, start, False, False, {}))
 
@@ -314,6 +310,38 @@ def test_a_seed_gives_the_same_life_and_the_same_file_in_a_new_process():
     first = life(3)
     assert life(3) == first
     assert life(4)[0] != first[0]
+
+
+def test_an_advisers_word_counts_from_the_first_step_on_and_is_part_of_the_evidence(lanterns):
+    env = lanterns()
+    observation, _ = env.reset(seed=1)
+    for advised in range(3):
+        agent = Substrate(env, adviser=lambda _, advised=advised: advised)
+        decision = agent.decide(observation)
+        assert decision.action == advised
+        (only,) = [path for path in decision.evidence if path.contribution != 0]
+        assert only.node == f"adviser says {env.schema.actions[advised]}"
+        assert only.contribution == pytest.approx(agent.config.advice)
+
+
+def test_an_adviser_that_is_always_wrong_is_found_out(lanterns, score):
+    assert score(Substrate(lanterns(), adviser=lambda seen: (int(seen["colour"]) + 1) % 3), 1_500) > 0.9
+
+
+def test_impossible_actions_are_left_alone_unless_the_mask_is_ignored(lanterns):
+    def chosen(**settings):
+        env = lanterns()
+        agent, actions = Substrate(env, eps0=1.0, eps_floor=1.0, **settings), set()
+        observation, info = env.reset(seed=0)
+        told = {**info, "boundary": True, "action_mask": np.array([1, 0, 1], np.int8)}
+        agent.begin(observation, told)
+        for _ in range(60):
+            actions.add(agent.act(observation))
+            agent.observe(Transition(observation, 0, 0.0, observation, False, False, told))
+        return actions
+
+    assert chosen() == {0, 2}
+    assert chosen(use_mask=False) == {0, 1, 2}
 
 
 def test_two_agents_do_not_share_a_memory(lanterns):

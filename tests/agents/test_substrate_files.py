@@ -147,7 +147,9 @@ def test_a_file_of_something_else_is_refused(lanterns, tmp_path):
         Substrate.load(path, lanterns())
 
 
-@pytest.mark.parametrize("name", ["observation_space", "nodes", "settings", "style", "seed", "choices"])
+@pytest.mark.parametrize(
+    "name", ["observation_space", "nodes", "settings", "style", "seed", "choices", "shapes", "reward_scale"]
+)
 def test_a_header_that_lacks_something_is_damaged(lanterns, tmp_path, name):
     path = Substrate(lanterns()).save(tmp_path / "agent.zip")
     edited(path, lambda header, arrays: header.pop(name))
@@ -191,6 +193,65 @@ def test_an_environment_with_other_nodes_is_refused(lanterns, schema, tmp_path):
     other.schema = schema(fields=(type(fields[0])("colour", labels=("red", "green", "violet")), *fields[1:]))
     with pytest.raises(cognition.MismatchError, match=r"`nodes`: entry 3 of .* 'colour = blue', .* 'colour = violet'"):
         Substrate.load(path, other)
+
+
+def test_an_agent_that_is_built_differently_is_refused(lanterns, tmp_path):
+    path = Substrate(lanterns(), encounter=False).save(tmp_path / "agent.zip")
+    edited(path, lambda header, arrays: header["settings"].update(encounter=True))
+    with pytest.raises(cognition.MismatchError, match="other `shapes`"):
+        Substrate.load(path, lanterns())
+
+
+def test_an_adviser_is_given_again_and_never_forgotten(lanterns, tmp_path):
+    def adviser(observation):
+        return int(observation["colour"])
+
+    env = lanterns()
+    advised, plain = Substrate(env, adviser=adviser, seed=2).learn(150), Substrate(env).save(tmp_path / "plain")
+    path = advised.save(tmp_path / "advised")
+    loaded = Substrate.load(path, env, adviser=adviser)
+    observation, _ = env.reset(seed=0)
+    assert loaded.decide(observation) == advised.decide(observation)
+    with pytest.raises(TypeError, match="the agent had one; give it to `load`"):
+        Substrate.load(path, env)
+    with pytest.raises(TypeError, match="the agent had none; leave it out"):
+        Substrate.load(plain, env, adviser=adviser)
+
+
+def test_a_learnt_scale_of_rewards_is_kept(tmp_path):
+    """The first rewards of CliffWalking set a bound, the fall of -100 among them moves it; both lives go on equally."""
+
+    def alive_on(agent, start, n_steps):
+        actions, here = [], start
+        for t in range(n_steps):
+            actions.append(agent.act(here))
+            there, reward = (7 * here + t) % 48, -100.0 if t % 40 == 7 else -1.0
+            agent.observe(Transition(here, actions[-1], reward, there, False, False, {}))
+            here = there
+        return actions, here
+
+    env = gymnasium.make("CliffWalking-v1")
+    agent = Substrate(env, seed=3)
+    agent.begin(36, {})
+    _, here = alive_on(agent, 36, 130)
+    loaded = Substrate.load(agent.save(tmp_path / "agent"), env)
+    again = Substrate.load(agent.save(tmp_path / "again"), env)
+    assert loaded._unit.scale == agent._unit.scale
+    assert loaded._unit.bound not in (0.0, 1.0)
+    for one in (loaded, again):
+        assert alive_on(one, here, 60) == alive_on(Substrate.load(tmp_path / "agent.zip", env), here, 60)
+    np.testing.assert_array_equal(loaded.memory.gain, again.memory.gain)
+    assert alive_on(agent, here, 60) == alive_on(Substrate.load(tmp_path / "agent.zip", env), here, 60)
+
+
+@pytest.mark.parametrize("settings", [{"regimes": 2}, {"conjunctions": 64, "conjunction_after": 2}, {"cases": 8}])
+def test_every_kind_of_knowledge_is_kept(lanterns, tmp_path, settings):
+    env = lanterns()
+    agent = Substrate(env, **settings).learn(120)
+    loaded = Substrate.load(agent.save(tmp_path / "agent"), env)
+    assert loaded.memory.labels == agent.memory.labels
+    for one, other in zip(agent._buffers, loaded._buffers, strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_a_missing_file_is_missing(lanterns, tmp_path):
