@@ -93,7 +93,8 @@ def played(n_steps, spacing, seed=2, **arguments):
             {"verdict": jnp.int32(("none", "good", "bad").index(info["verdict"]))},
         )
         seen = contract.Seen(
-            *(_codes(observation), jnp.int32(action), outcome, _codes(following), jnp.int32(step), jnp.int32(level))
+            *(_codes(observation), jnp.int32(action), outcome, _codes(following), jnp.int32(step), jnp.int32(level)),
+            mask=jnp.asarray(info["action_mask"], bool),
         )
         belief = update(belief, seen, episode.params)
         observation = following

@@ -220,7 +220,7 @@ def history(seed, n_steps):
         level = jnp.int32(0 if number < 14 else 10)
         before, (state, outcome) = state, step(state, action, jax.random.key(100 * seed + number))
         following = observe(state)
-        seen = contract.Seen(observation, action, outcome, following, jnp.int32(number), level)
+        seen = contract.Seen(observation, action, outcome, following, jnp.int32(number), level, jnp.ones(8, bool))
         steps.append((as_integers(before), as_integers(state), seen))
         observation = following
     return steps

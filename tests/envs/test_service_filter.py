@@ -50,7 +50,9 @@ def watched(seed, actions, params):
     for number, action in enumerate(actions):
         level = int(params.regime_levels[int(np.sum(np.asarray(params.regime_steps) <= number)) - 1])
         now, outcome, following = step(now, jnp.int32(action), params)
-        one = Seen(observation, jnp.int32(action), outcome, following, jnp.int32(number), jnp.int32(level))
+        one = Seen(
+            observation, jnp.int32(action), outcome, following, jnp.int32(number), jnp.int32(level), jnp.ones(9, bool)
+        )
         belief = update(belief, one, params)
         seen.append(jax.tree.map(lambda leaf: np.asarray(leaf).item() if leaf.size == 1 else None, one))
         beliefs.append(np.asarray(belief.ticket))
@@ -201,7 +203,9 @@ def test_a_redrawn_persona_is_believed_to_be_new():
     for number in range(80):
         action = (rules.ACTIONS.index("detailed"), CLOSE)[min(int(observation["turn"]), 1)]
         now, outcome, following = step(now, jnp.int32(action), params)
-        one = Seen(observation, jnp.int32(action), outcome, following, jnp.int32(number), jnp.int32(0))
+        one = Seen(
+            observation, jnp.int32(action), outcome, following, jnp.int32(number), jnp.int32(0), jnp.ones(9, bool)
+        )
         belief, observation = update(belief, one, params), following
         if bool(outcome.boundary):
             most = float(belief.ticket.sum(axis=(1, 2, 3, 4)).max())
