@@ -58,13 +58,13 @@ def agrees(config, capacity, structure, experiences, situation, reference, begun
 
 FAST = [
     (dict(rule="kalman"), 16),
-    (dict(rule="nlms", cut_traces=True), 256),
     (dict(rule="count", signed=False), 16),
     (dict(rule="beta", gate=False), 16),
-    (dict(rule="hebb", average_reward=False), 256),
     (dict(rule="hebb_advantage"), 16),
 ]
 SLOW = [
+    (dict(rule="nlms", cut_traces=True), 256),
+    (dict(rule="hebb", average_reward=False), 256),
     (dict(rule="kalman", trace_decay=1.0, gamma=1.0, cut_traces=True), 256),
     (dict(rule="kalman", trace_decay=0.0), 16),
     (dict(rule="kalman", gamma=0.0), 16),

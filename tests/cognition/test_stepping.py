@@ -122,6 +122,7 @@ def test_a_complete_step_is_the_same_without_what_waits(kept_life, experiences):
     assert_same(stepping.unpack((entries, *rest), shape), stepping.unpack(whole, shape), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_outcomes_and_rests_from_python_are_those_of_the_learner(kept_life, compiled):
     (state, shape), kernel = kept_life, stepping.stepper(kept_life[1])
     waiting = int(np.asarray(state.ledger.entries[:, 0]).max())
