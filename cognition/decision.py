@@ -307,7 +307,7 @@ def _paths(
             contribution=scale * float(weight[i]) * (gain - (1.0 + style.risk) * loss),
         )
 
-    own = [path(i, actions[action], column, int(uses[i, column]), weight) for i in np.flatnonzero(on)]
+    own = [path(i, actions[action], column, int(uses[i, column]), weight) for i in np.flatnonzero(on).tolist()]
     # common edges are summed under every rule
     common = [path(i, ANY_ACTION, structure.n_columns, int(uses[i].sum()), on) for i in structure.common if on[i] != 0]
     return own + common

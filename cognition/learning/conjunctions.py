@@ -99,4 +99,5 @@ def _pairs(nodes: Array, activation: Array, structure: Structure) -> tuple[Array
 
 def _slots(pairs: Array, structure: Structure) -> Array:
     mixed = pairs.astype(jnp.uint32) * jnp.uint32(HASH)
-    return ((mixed >> 8) % jnp.uint32(structure.conjunctions)).astype(jnp.int32)
+    slots: Array = ((mixed >> 8) % jnp.uint32(structure.conjunctions)).astype(jnp.int32)
+    return slots
