@@ -111,8 +111,7 @@ def mark_activated(edges: Edges, paths: Paths, column: Array, step: Array, struc
     """Note that a decision was made along `paths`. `column` [] i32, `step` [] i32."""
     is_on = paths.activation != 0
     last = paths.nodes * (2 * structure.n_columns) + column
-    before = edges.activity.at[last].get(mode=IN_BOUNDS)
-    # differences are added rather than values set: a switched-off path may name a node twice
-    changes = jnp.concatenate([jnp.where(is_on, step - before, 0), is_on.astype(jnp.int32)])
-    cells = jnp.concatenate([last, last + structure.n_columns])
-    return dataclasses.replace(edges, activity=edges.activity.at[cells].add(changes, mode=IN_BOUNDS))
+    # a switched-off path may name a node twice: its step is dropped beyond the end, its count is 0
+    marked = edges.activity.at[jnp.where(is_on, last, edges.activity.shape[0])].set(step, mode="drop")
+    uses = last + structure.n_columns
+    return dataclasses.replace(edges, activity=marked.at[uses].add(is_on.astype(jnp.int32), mode=IN_BOUNDS))
