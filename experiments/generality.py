@@ -59,6 +59,7 @@ AGENTS: Mapping[str, Mapping[str, Any]] = {
     },
     "random": {},
 }
+NATIVE = ("ppo",)  # sees numbers as they are and not in the encoder's bins, which cost it Acrobot (README)
 DQN_EXPLORES = 1_500  # steps, whatever the budget, which nobody is told
 
 
@@ -103,6 +104,7 @@ class Life:
             "agent": self.agent,
             "seed": self.seed,
             "budgets": list(self.budgets),
+            "is_native": self.agent in NATIVE,
             "settings": json.loads(json.dumps(self.settings)),
             "habitus": __version__,
             "gymnasium": gymnasium.__version__,
@@ -270,7 +272,7 @@ def lived(life: Life) -> list[Reading]:
     if (known := recorded(life)) is not None:
         return known
     env, trial, found = Meter(made(life.task)), made(life.task), []
-    agent = agents.make(life.agent, env, seed=life.seed, **life.settings)
+    agent = _agent(life, env)
 
     def read(living: Any, transition: Any) -> None:
         if env.n_steps in life.budgets:
@@ -310,6 +312,35 @@ def greedy_return(agent: Any, env: gymnasium.Env[Any, Any], seed: int) -> float:
             if terminated or truncated:
                 break
     return total / N_EPISODES
+
+
+class _Native:
+    """An algorithm of stable-baselines3 as its users run it, on observations as they are."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any], algorithm: str, seed: int, settings: Mapping[str, Any]) -> None:
+        from ..agents import deep  # the one home of the package, which is named there
+
+        constructor = getattr(importlib.import_module(deep.ALGORITHMS[algorithm].package), algorithm)
+        self.model = constructor("MlpPolicy", env, seed=seed, device="cpu", **settings)
+
+    def learn(self, total_timesteps: int, callback: Callable[[Any, Any], None]) -> None:
+        """Live, and call `callback(self, None)` after every step."""
+
+        def after_step(local: dict[str, Any], world: dict[str, Any]) -> bool:
+            callback(self, None)
+            return True
+
+        self.model.learn(total_timesteps, callback=after_step)
+
+    def predict(self, observation: Any, *, deterministic: bool) -> tuple[Any, Any]:
+        """As of the algorithm."""
+        return self.model.predict(observation, deterministic=deterministic)  # type: ignore[no-any-return]
+
+
+def _agent(life: Life, env: gymnasium.Env[Any, Any]) -> Any:
+    if life.agent in NATIVE and isinstance(env.observation_space, gymnasium.spaces.Box):
+        return _Native(env, life.agent.upper(), life.seed, life.settings)
+    return agents.make(life.agent, env, seed=life.seed, **life.settings)
 
 
 def _without_mask(info: Mapping[str, Any]) -> dict[str, Any]:

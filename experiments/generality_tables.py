@@ -40,8 +40,8 @@ def to_markdown(readings: Sequence[Reading], command: str) -> str:
         "# Generality",
         f"```\n{command}\n```",
         f"Seeds {seeds[0]}-{seeds[-1]}, one life of {max(budgets):,} steps each, read at every budget. Every agent has "
-        "one setting for all tasks (`experiments/generality.py`) and the same encoder (for DQN and PPO, its bins and "
-        "ranks). Mean over seeds, ± half the 95 % bootstrap interval.",
+        "one setting for all tasks (`experiments/generality.py`) and the same encoder (DQN its bins and ranks; PPO "
+        "sees numbers as they are). Mean over seeds, ± half the 95 % bootstrap interval.",
     ]
     text += _comparison(readings, tasks, names, judged)
     for quantity, title, says in (

@@ -1,6 +1,7 @@
 """Generality: which episodes count, by hand; records that are kept; the greedy policy; the tables; the command."""
 
 import csv
+import dataclasses
 import io
 import json
 
@@ -163,6 +164,18 @@ def test_dqn_explores_as_long_whatever_the_budget(tmp_path):
         settings = Life("CartPole-v1", "dqn", 0, (1_000, last), tmp_path).settings
         assert settings["exploration_fraction"] * last == pytest.approx(generality.DQN_EXPLORES)
     assert Life("CartPole-v1", "dqn", 0, (500,), tmp_path).settings["exploration_fraction"] == 1.0
+
+
+def test_ppo_sees_numbers_as_they_are_and_is_read_at_exact_steps(tmp_path):
+    env = generality.made("CartPole-v1")
+    life = Life("CartPole-v1", "ppo", 0, (100, 300), tmp_path)
+    assert generality._agent(life, env).model.observation_space.shape == (4,)
+    found = generality.lived(life)
+    assert [reading.budget for reading in found] == [100, 300]
+    (tmp_path / "again").mkdir()
+    assert generality.lived(dataclasses.replace(life, folder=tmp_path / "again")) == found
+    coded = generality.made("FrozenLake-v1")
+    assert generality._agent(Life("FrozenLake-v1", "ppo", 0, (100,), tmp_path), coded).env is coded
 
 
 def readings(**values):
