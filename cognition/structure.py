@@ -16,6 +16,8 @@ SLOTS = 2
 """Prototypes that can be on at once."""
 FADED, MAX_TRACES = 0.05, 32
 """Share of an error from which on decisions are reached no more, and decisions reached at most."""
+MAX_ENTITIES, MAX_CELLS = 1 << 15, 1 << 16
+"""Entities, and cells of behaviour, that an event of the prototypes' memory can name."""
 SIMILAR = 4
 """Cases that can be on at once."""
 
@@ -108,6 +110,12 @@ class Structure:
             raise ValueError(f"`columns` must use every column from 0 on, got {self.columns}.")
         if min(self.factors) <= 0:
             raise ValueError(f"`factors` must be positive, got {self.factors}; a loss cannot scale to a gain.")
+        cells = sum(table.n_contexts * table.n_symbols for table in self.behaviours)
+        for name, value, most in (("n_entities", self.n_entities, MAX_ENTITIES), ("behaviours", cells, MAX_CELLS)):
+            if self.prototypes and value > most:
+                raise ValueError(
+                    f"`{name}` must make at most {most} entries with prototypes, got {value}; set prototypes=0."
+                )
 
     @property
     def n_actions(self) -> int:

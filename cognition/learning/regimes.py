@@ -126,6 +126,7 @@ def turned(
         slow=usual,
         fast=jnp.where(changes, usual, paid.fast),
         mean=jnp.where(recalls, usual, paid.mean),
+        n=jnp.where(opens, 0, paid.n),
         since=jnp.where(opens, 0, paid.since),
     )
     pause = jnp.where(recalls, TRIAL, SETTLED)

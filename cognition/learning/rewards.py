@@ -35,7 +35,7 @@ class Rewards(NamedTuple):
         mean: average over MEAN_STEPS.
         fast, slow: averages over FAST_STEPS and SLOW_STEPS.
         spread: variance of single rewards around the slow average.
-        n: steps so far.
+        n: steps that the averages have seen, counted anew after an alarm.
         since: steps since learning began or began anew.
     """
 
@@ -88,7 +88,12 @@ def has_fallen(rewards: Rewards, detector: Array) -> Array:
 
 
 def started_anew(rewards: Rewards, changed: Array) -> Rewards:
-    """Statistics after an alarm ([] bool): exploration starts anew, and the old level is forgotten."""
+    """Statistics after an alarm ([] bool): exploration starts anew, and the averages find the new level as at first.
+
+    At the alarm rewards are still falling: averages that kept their pace would raise the next one on the way down.
+    """
     return rewards._replace(
-        slow=jnp.where(changed, rewards.fast, rewards.slow), since=jnp.where(changed, 0, rewards.since)
+        slow=jnp.where(changed, rewards.fast, rewards.slow),
+        n=jnp.where(changed, 0, rewards.n),
+        since=jnp.where(changed, 0, rewards.since),
     )
