@@ -7,6 +7,8 @@ their own, cold and from JAX's persistent cache.
 from __future__ import annotations
 
 import dataclasses
+import importlib
+import importlib.metadata
 import json
 import os
 import statistics
@@ -37,7 +39,7 @@ N_STEPS = {1: 20_000, 64: 10_000, 1024: 2_000}  # per agent
 QUICK_STEPS = {1: 2_000, 64: 500, 1024: 100}
 N_STEPWISE, QUICK_STEPWISE = 3_000, 300
 N_DEEP, QUICK_DEEP = 2_048, 256  # of one environment, and per round; a whole rollout of PPO
-DEEP_ENVS, DEEP_ROLLOUT, DEEP_BATCH = 64, 256, 512  # PPO with many environments
+DEEP_ENVS, DEEP_BATCH = 64, 512  # PPO with many environments
 COMPILED_STEPS = 200  # of the run whose compilation is timed: with a rest in it
 SEED = 0
 
@@ -195,7 +197,7 @@ def _stepwise(world_id: str, n_steps: int) -> Timed:
     def timed() -> float:
         actions: list[int] = []
         began = time.process_time()
-        agent.learn(n_steps, callback=lambda transition: actions.append(int(transition.action)))
+        agent.learn(n_steps, callback=lambda _, transition: actions.append(int(transition.action)))
         learning = time.process_time() - began
         env.reset(seed=SEED)
         began = time.process_time()
@@ -210,31 +212,31 @@ def _stepwise(world_id: str, n_steps: int) -> Timed:
 
 def _deep(kind: str, world_id: str, n_steps: int) -> Timed:
     """An algorithm of stable-baselines3 with its own defaults, but for a rollout of what is timed."""
-    import stable_baselines3
-
     env = gymnasium.make(world_id, disable_env_checker=True)
     settings: Mapping[str, Any] = {"n_steps": n_steps} if kind == "PPO" else {}
-    model = getattr(stable_baselines3, kind)("MultiInputPolicy", env, seed=SEED, device="cpu", **settings)
-    return _learning(model, n_steps)
+    return _learning(_algorithm(kind)("MultiInputPolicy", env, seed=SEED, device="cpu", **settings), n_steps)
 
 
 def _deep_of_many(world_id: str, n_steps: int) -> Timed:
-    from stable_baselines3 import PPO
-
     from ..agents.sb3_vec_env import GymnasiumVecEnv
 
     envs = gymnasium.make_vec(
         world_id, num_envs=DEEP_ENVS, vectorization_mode="vector_entry_point", autoreset_mode="SameStep"
     )
     settings = {"n_steps": n_steps, "batch_size": DEEP_BATCH}
-    model = PPO("MultiInputPolicy", GymnasiumVecEnv(envs), seed=SEED, device="cpu", **settings)  # type: ignore[arg-type]
+    model = _algorithm("PPO")("MultiInputPolicy", GymnasiumVecEnv(envs), seed=SEED, device="cpu", **settings)
     return _learning(model, n_steps * DEEP_ENVS)
 
 
-def _learning(model: Any, n_steps: int) -> Timed:
-    import torch
+def _algorithm(kind: str) -> type[Any]:
+    """The class of stable-baselines3, imported when it is timed."""
+    from ..agents.deep import ALGORITHMS
 
-    torch.set_num_threads(1)
+    found: type[Any] = getattr(importlib.import_module(ALGORITHMS[kind].package), kind)
+    return found
+
+
+def _learning(model: Any, n_steps: int) -> Timed:
     model.learn(n_steps)
 
     def timed() -> float:
@@ -306,15 +308,8 @@ def step_without_delay() -> None:
 
 def machine() -> dict[str, Any]:
     """What the numbers depend on."""
-    import stable_baselines3
-    import torch
-
-    return bench_tools.machine(
-        jax=jax.__version__,
-        gymnasium=gymnasium.__version__,
-        stable_baselines3=stable_baselines3.__version__,
-        torch=torch.__version__,
-    )
+    deep = {name: importlib.metadata.version(name) for name in ("stable_baselines3", "torch")}
+    return bench_tools.machine(jax=jax.__version__, gymnasium=gymnasium.__version__, **deep)
 
 
 def to_json(cases: Sequence[Case], sizes: Sequence[Sizes], command: str, about: dict[str, Any]) -> str:
