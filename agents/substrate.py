@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Self, get_args
 
 import gymnasium
 import jax
+import jax.numpy as jnp
 import numpy as np
 import numpy.typing as npt
 
@@ -154,7 +155,8 @@ class Substrate(OnlineAgent):
             optimism=self.config.optimism,
         )
         self._schema, self._initial_edges = schema, edges
-        self._buffers = stepping.pack(learner.initial_state(edges, self._structure))
+        # a copy: buffers are given away with the first step, and what it began with is needed later
+        self._buffers = stepping.pack(jax.tree.map(jnp.copy, learner.initial_state(edges, self._structure)))
         self._unit = Unit(
             self.config.reward_bound,
             is_learnt=schema is None and "reward_bound" not in settings,

@@ -1,6 +1,8 @@
 """The substrate in a compiled loop takes the actions that it takes step by step, and learns the same."""
 
 import functools
+import math
+import re
 
 import gymnasium
 import habitus  # noqa: F401 - registers the worlds
@@ -9,6 +11,7 @@ import pytest
 from habitus import scenarios
 from habitus.agents import Substrate
 from habitus.agents.compiled import player_of
+from habitus.cognition import stepping
 from habitus.envs import rollout
 
 SLOTS = {"GameNPC": 0, "CustomerService": 0, "CreditReview": 4}  # outcomes that a step may list
@@ -62,6 +65,24 @@ def test_styles_and_seeds_side_by_side_each_live_their_own_life():
 
 def test_outcomes_that_arrive_late_teach_the_same():
     assert_equal("CreditReview", 1_000, [{"seed": 3}, {"seed": 4, "style": "exploratory"}])
+
+
+def test_no_large_array_is_copied_in_a_step():
+    """Strengths, variances, activity, waiting decisions and events are written in place, in both kinds of steps."""
+    env = world_of("GameNPC")
+    agent = Substrate(env, adviser=expert("GameNPC")[0])
+    observation, info = env.reset(seed=0)
+    agent.begin(observation, info)
+    row = agent._perception.look(observation)
+    row = stepping.experience_row(agent._structure, row, action=0, reward=0.0, is_boundary=False)
+    of_prompt = agent._stepper.prompt.lower(agent._buffers[1:], agent._params, row)
+    of_step = agent._stepper.step.lower(agent._buffers, agent._params, row)
+    large = min(buffer.size for buffer in agent._buffers[1:-1])
+    for lowered in (of_prompt, of_step):
+        text = lowered.compile().as_text()
+        shapes = re.findall(r"\w+\[([\d,]*)\]\S* copy\(", text)
+        assert shapes  # the vector of small leaves is among them
+        assert max(math.prod(int(n) for n in shape.split(",") if n) for shape in shapes) < large
 
 
 SEEDS = [{"seed": 3}, {"seed": 4}]
