@@ -25,7 +25,9 @@ def seen_of(world, observation, action, reward, boundary):
         feedback_value=jnp.zeros(0, jnp.float32),
         signals={},
     )
-    return contract.Seen(observation, jnp.int32(action), outcome, observation, jnp.int32(0), jnp.int32(0))
+    return contract.Seen(
+        observation, jnp.int32(action), outcome, observation, jnp.int32(0), jnp.int32(0), jnp.ones(5, bool)
+    )
 
 
 def test_the_first_lesson_by_hand(credit):
