@@ -54,6 +54,7 @@ def structure_of(
         columns=tuple(column_of[action] for action in owner),
         factors=tuple(factor),
         deliberation=tuple(deliberation),
+        muted=() if config.entity else tuple(position for position, kind, _, _ in coded if kind == "entity"),
         common=tuple(observed + own) if config.common and config.bootstraps else (),
         encounter=config.encounter,
         advice=has_adviser,

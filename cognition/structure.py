@@ -53,6 +53,7 @@ class Structure:
         cuts: whether errors do not reach back beyond an action that was not the greedy one (Watkins).
         signed: whether net strengths may be negative.
         gate: whether conjunctions wait for both of their parts.
+        muted: positions whose nodes have no edges to decisions: they only say whom a situation is about.
         common: positions whose nodes have an edge to all actions at once besides.
         encounter: whether own actions in the encounter are nodes.
         advice: whether an adviser's word is a node.
@@ -86,6 +87,7 @@ class Structure:
     cuts: bool = False
     signed: bool = True
     gate: bool = True
+    muted: tuple[int, ...] = ()
     common: tuple[int, ...] = ()
     encounter: bool = False
     advice: bool = False

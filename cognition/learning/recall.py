@@ -29,7 +29,10 @@ rounding alone, which is another one in a batch, and must not decide which of th
 
 def recall(known: Knowledge, situation: Situation, structure: Structure) -> Paths:
     """Paths of a situation, [P]."""
-    nodes, activation = [situation.nodes], [situation.activation]
+    observed = situation.activation
+    if structure.muted:
+        observed = observed.at[np.array(structure.muted, np.int32)].set(0.0)
+    nodes, activation = [situation.nodes], [observed]
     if structure.encounter:
         nodes.append(own_actions(known.encounter, structure))
         activation.append(jnp.ones(2, jnp.float32))

@@ -349,3 +349,14 @@ def test_two_agents_do_not_share_a_memory(lanterns):
     first.learn(50)
     assert not second.memory.uses.any()
     assert cognition.STYLES["balanced"] == first.style
+
+
+def test_entities_can_be_without_edges_of_their_own():
+    env = gymnasium.make("habitus/CreditReview-v0", horizon=100)
+    agent = Substrate(env, seed=0, entity=False).learn(60)
+    memory = agent.memory
+    of_entities = np.array([kind == "entity" for kind in memory.kinds])
+    assert memory.uses[of_entities].sum() == 0
+    assert memory.uses[~of_entities].sum() > 0
+    observation, _ = env.reset(seed=1)
+    assert not any("applicant" in path.node for path in agent.decide(observation).evidence)
