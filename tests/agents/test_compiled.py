@@ -58,6 +58,7 @@ def assert_equal(world, n_steps, settings, *, arguments=None, is_advised=False):
     assert len({tuple(actions) for actions in lives}) == len(lives)  # seeds and styles make a difference
 
 
+@pytest.mark.slow
 def test_styles_and_seeds_side_by_side_each_live_their_own_life():
     settings = [{"seed": 3}, {"seed": 3, "style": "cautious"}, {"seed": 8, "style": "risk_seeking", "noise": 0.6}]
     assert_equal("GameNPC", 1_000, settings, is_advised=True)

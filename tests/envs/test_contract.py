@@ -204,6 +204,7 @@ def test_nothing_is_compiled_after_the_first_steps(make, compiled):
 seed_of_this_test = 20_260
 
 
+@pytest.mark.slow
 def test_no_key_is_used_twice(make):
     env = make(regime="shift")
 

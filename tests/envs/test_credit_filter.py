@@ -255,6 +255,7 @@ class Calibration:
         return self.inferring.update(carry[0], seen, self.params), carry[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("difficulty", "feedback"), [("easy", "attributed"), ("hard", "stream")])
 def test_the_belief_is_calibrated(difficulty, feedback):
     # Of decisions with a believed chance of p that the effect is positive, a share of p is so, in every tenth of p.
@@ -294,6 +295,7 @@ def scores(n_seeds, n_steps, names=PLAYERS, **arguments):
     }
 
 
+@pytest.mark.slow
 def test_memory_pays_from_the_first_episode_on():
     # differences by seed are about .08 with a deviation of about .03
     found = scores(6, 1500, ("forgetful", "filter"))

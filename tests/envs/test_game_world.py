@@ -291,6 +291,7 @@ def test_the_easy_preset_brings_the_last_players_back():
     assert repeats["easy"] > repeats["medium"] > 0.1
 
 
+@pytest.mark.slow
 def test_redraw_renews_the_style_of_everybody_who_left_before_the_change():
     for redraws in (False, True):
         run = long_run(4000, 40, regime=((0, 0.0), (1500, 0.0)), redraw_styles=redraws)

@@ -31,6 +31,7 @@ def test_an_episode_equals_the_scalar_environment_of_its_seed(world):
             assert shown == [reward, expected, info["boundary"], round(10 * level)]
 
 
+@pytest.mark.slow
 def test_a_player_does_not_disturb_the_world_and_draws_all_actions_alike(world):
     key_data = rollouts.seeds_to_key_data(range(64))
     random = rollouts.rollout(world, rollouts.RandomPlayer(5), key_data, n_steps=N_STEPS)
@@ -41,6 +42,7 @@ def test_a_player_does_not_disturb_the_world_and_draws_all_actions_alike(world):
     jax.tree.map(lambda one, all_: np.testing.assert_array_equal(one[0], all_[5]), alone, random)
 
 
+@pytest.mark.slow
 def test_the_oracle_beats_the_best_fixed_action_and_the_random_one(world):
     key_data = rollouts.seeds_to_key_data(range(32))
     players = [rollouts.OraclePlayer(None), rollouts.FixedPlayer(1), rollouts.RandomPlayer(5)]
@@ -48,6 +50,7 @@ def test_the_oracle_beats_the_best_fixed_action_and_the_random_one(world):
     assert means[0] > 0.2 > means[1] == 0 > -0.1 > means[2]
 
 
+@pytest.mark.slow
 def test_a_filter_plays_better_than_chance_and_no_better_than_who_knows_the_hidden():
     world = envs.GameNPCEnv().world
     solution = world.solve(world.params)

@@ -256,6 +256,7 @@ def persona_of_comer(step, last_step, *, redraws=1, at_hand=False):
     return state.known.types[comer]
 
 
+@pytest.mark.slow
 def test_a_redraw_reaches_whoever_writes_with_the_first_decision_under_the_new_entry():
     assert persona_of_comer(99, 50) == LOYAL  # decides at 100
     assert persona_of_comer(98, 50) == HASTY  # decides at 99

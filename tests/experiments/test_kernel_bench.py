@@ -132,6 +132,7 @@ def kernel(edges):
     return big.Frontier(MemoryGraph.from_edges(edges), recall(), hubs=True)
 
 
+@pytest.mark.slow
 def test_the_frontier_that_is_timed_finds_what_the_scipy_sweep_finds(edges, kernel):
     sweep = baselines.ScipySweep(edges, recall())
     queries = graphs.queries(edges, 10, big.N_SOURCES)

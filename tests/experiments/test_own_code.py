@@ -64,6 +64,7 @@ def test_an_agent_beside_the_study_is_run_from_anywhere(tmp_path):
 ROWS = [f"{'paid' if i % 4 else 'default'},{900 + 37 * i % 1100}" for i in range(200)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_noted", [True, False])
 def test_results_outlive_the_table_and_the_module_that_they_were_made_of(tmp_path, is_noted):
     here, there = tmp_path / "here", tmp_path / "there"

@@ -71,6 +71,7 @@ def test_a_next_value_counts_within_an_encounter_only(credit):
     assert float((closed - 0.1).min()) == pytest.approx(gain * (0.0 - value), rel=1e-4)
 
 
+@pytest.mark.slow
 def test_a_frozen_learner_keeps_the_weights_of_that_step(credit):
     key_data = rollout.seeds_to_key_data([3, 4])
     run = {

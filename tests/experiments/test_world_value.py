@@ -16,6 +16,7 @@ def test_every_world_has_its_bound():
     assert set(BOUNDS) == set(WORLD_IDS)
 
 
+@pytest.mark.slow
 def test_memory_pays_where_customers_return():
     # A small version of the tests below: 8 episodes, raw rewards. Published: .36 a step; standard error here .01.
     setting, seeds = Setting("habitus/CustomerService-v0", horizon=2_000), range(2000, 2008)

@@ -86,6 +86,7 @@ def test_edges_that_leave_the_sample_count_for_its_normalisation():
     np.testing.assert_allclose(taken.spread(everything=True).everything, expected[taken.nodes], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_sample_finds_what_the_whole_graph_finds():
     kinds = ((64, 2, 0), (64, 2, 2), (64, 0, 0), (256, 2, 0))
     for local in (0.0, 0.7):

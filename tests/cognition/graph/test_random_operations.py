@@ -106,6 +106,7 @@ def random_operations(n_operations, *, batch, n_start, n_most, check_every, seed
     return graph, model, rng
 
 
+@pytest.mark.slow
 def test_random_operations_leave_what_a_dictionary_holds():
     sizes = dict(n_start=40, n_most=48, pool=640)  # which double once each: every size compiles anew
     graph, _, _ = random_operations(10_000, batch=200, check_every=5, seed=0, grow=4, **sizes)

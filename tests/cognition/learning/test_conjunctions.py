@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from habitus import cognition
 from habitus.cognition import learner
 from habitus.cognition.learning import conjunctions
@@ -120,6 +121,7 @@ def test_edges_of_a_slot_that_changes_hands_are_blank(structure):
     np.testing.assert_array_equal(variance[others], np.asarray(edges.variance).reshape(shape.n_nodes, -1)[others])
 
 
+@pytest.mark.slow
 def test_a_step_that_gives_a_slot_to_another_pair_blanks_its_edges(structure, experiences, situation, begun, compiled):
     config = cognition.Config(ledger_capacity=16, prototypes=3, conjunctions=5, conjunction_after=2, cases=3)
     shape = structure(config)
