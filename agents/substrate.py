@@ -21,10 +21,9 @@ from ..cognition import edges as edge_tables
 from ..cognition import learner, memory, persistence, stepping
 from ..cognition.config import Rule
 from ..cognition.decision import Decision
-from ..cognition.evidence import exploration_rate
 from ..cognition.learning.resting import REST
 from ..cognition.memory import Memory
-from ..cognition.params import params_of
+from ..cognition.params import params_of, rate_of
 from ..cognition.style import Style, style_of
 from . import arguments, defaults, saved
 from .actions import column_labels
@@ -165,6 +164,7 @@ class Substrate(OnlineAgent):
         )
         self._seed_word = np.uint32(self.seed & 0xFFFFFFFF)
         self._n_steps = 0
+        self._counted: int | None = None  # step at which exploration began or began anew
         self._attended: _Attended | None = None
 
     def begin(self, observation: Any, info: Mapping[str, Any]) -> None:
@@ -212,6 +212,7 @@ class Substrate(OnlineAgent):
         self._n_steps += 1
         if self._n_steps % REST == 0:  # and choose again, with the same random words, for what it changes
             self._buffers = self._stepper.rest(self._buffers, self._params, self._seed_word)
+            self._counted = None
             self._buffers, action = self._stepper.attend(self._buffers, self._params, row)
         self._attended = _Attended(transition.next_observation, shown, action)
 
@@ -225,8 +226,7 @@ class Substrate(OnlineAgent):
     @property
     def memory(self) -> Memory:
         """What has been learnt, as a snapshot that can be read."""
-        state = self._state()
-        labels, kinds = self._words()
+        state, (labels, kinds) = self._state(), self._words()
         return memory.memory_of(
             state.edges,
             self._structure,
@@ -267,14 +267,15 @@ class Substrate(OnlineAgent):
     @property
     def exploration_rate(self) -> float:
         """Chance that the next action is a random one."""
-        return float(exploration_rate(self._state().rewards.since, params_of(self.config, self.style)))
+        if self._counted is None:  # known until the next rest, for who asks at every step
+            self._counted = self._n_steps - int(self._stepper.since(self._buffers))
+        return rate_of(self.config, self.style, self._n_steps - self._counted)
 
     @property
     def lost_feedback(self) -> dict[str, int]:
-        """Decisions whose outcome can no longer be credited, counted by cause.
+        """Decisions whose outcome can no longer be credited, by cause; 0 in a world that keeps its contract.
 
-        "overwritten": more decisions waited than `ledger_capacity`; "unmatched": an outcome of a decision that was not
-        waiting. Both are 0 in a world that keeps its contract.
+        "overwritten": more waited than `ledger_capacity`; "unmatched": an outcome of one that was not waiting.
         """
         ledger = self._state().ledger
         return {"overwritten": int(ledger.overwritten), "unmatched": int(ledger.unmatched)}

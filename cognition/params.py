@@ -60,3 +60,10 @@ def params_of(config: Config, style: Style) -> Params:
         detector=scalar(config.detector),
         trust_steps=scalar(config.trust_steps),
     )
+
+
+def rate_of(config: Config, style: Style, since: int) -> float:
+    """`evidence.exploration_rate` after `since` steps, in Python numbers."""
+    floor = config.eps_floor if style.exploration > 0 else 0.0
+    start = min(1.0, config.eps0 * style.exploration)
+    return max(floor, start * config.eps_steps / (config.eps_steps + since))

@@ -77,6 +77,7 @@ class Stepper(NamedTuple):
         attend: the same, for another observation within the episode.
         credit: (buffers, params, row of `outcome_row`) -> buffers.
         rescale: (buffers, [N * 2W] f32 initial strengths, [] f32 factor) -> buffers; the unit of rewards has changed.
+        since: buffers -> [] i32, steps since learning began or began anew; writes nothing.
         rest: (buffers, params, [] u32 seed) -> buffers; due every `resting.REST` steps.
         read: (buffers, params, row of `situation_row`) -> Reading; writes nothing.
     """
@@ -88,6 +89,7 @@ class Stepper(NamedTuple):
     attend: Callable[[Buffers, Array, Row], tuple[Buffers, Array]]
     credit: Callable[[Buffers, Array, Row], Buffers]
     rescale: Callable[[Buffers, Array, Array | np.float32], Buffers]
+    since: Callable[[Buffers], Array]
     rest: Callable[[Buffers, Array, Array | np.uint32], Buffers]
     read: Callable[[Buffers, Array, Row], Reading]
 
@@ -138,6 +140,9 @@ def stepper(structure: Structure) -> Stepper:
         value = to_floats(row[1])
         return pack(learner.credit(unpack(buffers, structure), row[0], value, structure, _unpack_params(params)))
 
+    def since(buffers: Buffers) -> Array:
+        return unpack(buffers, structure).rewards.since
+
     def rest(buffers: Buffers, params: Array, seed: Array) -> Buffers:
         state = unpack(buffers, structure)
         key = resting.key_of(seed, state.step)
@@ -160,6 +165,7 @@ def stepper(structure: Structure) -> Stepper:
         compiled(attend),
         jax.jit(credit, donate_argnums=0),
         jax.jit(rescale, donate_argnums=0),
+        jax.jit(since),
         jax.jit(rest, donate_argnums=0),
         cast("Any", jax.jit(read)),
     )

@@ -360,3 +360,12 @@ def test_entities_can_be_without_edges_of_their_own():
     assert memory.uses[~of_entities].sum() > 0
     observation, _ = env.reset(seed=1)
     assert not any("applicant" in path.node for path in agent.decide(observation).evidence)
+
+
+def test_the_exploration_rate_is_that_of_the_learner():
+    agent = Substrate(gymnasium.make("habitus/GameNPC-v0", horizon=1000), seed=0, style="exploratory")
+    for n in (1, 98, 1, 1, 57):
+        agent.learn(n, reset_num_timesteps=False)
+        since = agent._state().rewards.since
+        expected = cognition.evidence.exploration_rate(since, cognition.params_of(agent.config, agent.style))
+        assert agent.exploration_rate == pytest.approx(float(expected), rel=1e-6)
