@@ -302,7 +302,7 @@ def _others(
     """Lessons of a second opinion and of outcomes that arrived, [1 + M, 2P + 5] words, and which of them are in use."""
     applies = experience.opinion_action != NO_ACTION
     column = _column(jnp.maximum(experience.opinion_action, 0), structure)
-    worth = experience.opinion / _scale(jnp.ones(()), jnp.maximum(experience.opinion_action, 0), structure)
+    worth = experience.opinion / _scale(jnp.ones((), jnp.float32), jnp.maximum(experience.opinion_action, 0), structure)
     opinion = lesson(applies, state.paths, column, worth, params.noise * params.opinion_noise)
     arrived, n_arrived = _arrived(state, settled, experience.feedback_id, experience.feedback_value, structure, params)
     return (

@@ -18,7 +18,7 @@ def known_of(shape, opinion=OPINION, encounter=(0, 0)):
     known = cognition.initial_state(cognition.initial_edges(shape, np.ones(shape.n_nodes, np.float32)), shape).known
     prototypes = known.prototypes
     if shape.prototypes:
-        prototypes = prototypes._replace(opinion=prototypes.opinion.at[2].set(jnp.array(opinion)))
+        prototypes = prototypes._replace(opinion=prototypes.opinion.at[2].set(jnp.array(opinion, jnp.float32)))
     last, first = encounter
     return dataclasses.replace(
         known, prototypes=prototypes, encounter=Encounter(jnp.int32(last), jnp.int32(first), jnp.asarray(first == 0))
@@ -66,7 +66,9 @@ def test_half_a_match_is_no_evidence_behind_the_gate(structure, compiled):
 def test_of_an_unknown_entity_no_prototype_is_recalled(structure, compiled):
     shape = structure(CONFIG)
     known = known_of(shape)
-    sure = known.prototypes._replace(opinion=known.prototypes.opinion.at[0].set(jnp.array([0.0, 1.0, 0.0])))
+    sure = known.prototypes._replace(
+        opinion=known.prototypes.opinion.at[0].set(jnp.array([0.0, 1.0, 0.0], jnp.float32))
+    )
     _, on = opened(shape, compiled, known=dataclasses.replace(known, prototypes=sure), entity=0)
     assert (on[CROSSED] == 0).all()
 

@@ -34,7 +34,7 @@ def life(n_regimes, order=(0, 0, 1, 1, 0), seed=0):
         rules, luck, words = given
         reward = jnp.asarray(PAYS, jnp.float32)[rules, state.action] + luck
         told = cognition.Experience(
-            state.action, reward, jnp.asarray(True), none, nothing, jnp.zeros(1), none, jnp.float32(0),
+            state.action, reward, jnp.asarray(True), none, nothing, jnp.zeros(1, jnp.float32), none, jnp.float32(0),
             jnp.zeros(0, jnp.int32), seen,
         )  # fmt: skip
         return cognition.step(state, told, words, shape, params), None
@@ -106,14 +106,14 @@ def turned(fall=True, **what):
     """(regimes, edges, rewards) after a rest at step NOW; all three met and the first on, unless said otherwise."""
     config, shape = shape_of(3)
     known = regimes.initial_regimes(EDGES, shape)._replace(
-        net=jnp.arange(12.0).reshape(3, 4) / 12,
-        level=jnp.array([0.5, 0.3, 0.2]),
+        net=jnp.arange(12, dtype=jnp.float32).reshape(3, 4) / 12,
+        level=jnp.array([0.5, 0.3, 0.2], jnp.float32),
         is_met=jnp.ones(3, bool),
         last_on=jnp.array([8_900, 3_000, 6_000], jnp.int32),
     )
     paid = FALLEN if fall else FALLEN._replace(slow=jnp.float32(0.0))
     params = cognition.params_of(config, cognition.Style())
-    edges = dataclasses.replace(EDGES, net=jnp.full(4, 0.9), variance=EDGES.variance * 0.1)
+    edges = dataclasses.replace(EDGES, net=jnp.full(4, 0.9, jnp.float32), variance=EDGES.variance * 0.1)
     return regimes.turned(known._replace(**what), edges, paid, jnp.int32(NOW), EDGES.variance, params)
 
 
