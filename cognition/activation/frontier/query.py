@@ -118,6 +118,7 @@ def follow(
             f"`params.retention` must be a number or one for each of the graph's nodes, at most {arrays.capacity}, "
             f"got shape {size}."
         )
+    nodes, values = nodes.astype(jnp.int32), values.astype(jnp.float32)  # 64 bits wide where those are switched on
     n_sources = nodes.shape[0]
     plan = planned(arrays.width, code, limits, n_sources, hubs)
     course, query = begin(

@@ -125,6 +125,7 @@ def test_later_sources_and_conjunctions_are_those_of_the_reference():
     assert wanted[2] > 0.5
 
 
+@pytest.mark.skipif(jax.config.jax_enable_x64, reason="a list of numbers is 64 bits wide there")
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("kernel", ["dense", "ell"])
 def test_numpy_arrays_and_lists_are_taken_as_jax_arrays_are(kernel, compiled):
