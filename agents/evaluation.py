@@ -120,6 +120,7 @@ def _copied(agent: Agent, *envs: gymnasium.Env[Any, Any]) -> Agent:
             env = env.env if isinstance(env, gymnasium.Wrapper) else None
     try:
         return copy.deepcopy(agent, shared)
+    # what `deepcopy` and the `__reduce__` of foreign objects raise for windows, generators, locks and endless nesting
     except (TypeError, ValueError, AttributeError, NotImplementedError, RecursionError) as error:
         raise TypeError(
             f"`agent` must be one that `copy.deepcopy` can copy, so that it stays as it is, got {agent!r}: {error}. "
