@@ -75,7 +75,8 @@ def assert_rule_agrees(edges: EdgeList, rule: SpreadRule, *, timed: bool = False
     kernel, graph = FrontierKernel(), MemoryGraph.from_edges(edges)
     n_checked = 0
     for number, nodes in enumerate(queries(edges, n_queries + 3, 6)):
-        sources = [(int(node), 1.0 + 0.1 * at, at % 3 % (rule.rounds + 1) if timed else 0) for at, node in enumerate(nodes)]
+        last = min(2, rule.rounds) if timed else 0  # no source after the last round
+        sources = [(int(node), 1.0 + 0.1 * at, at % (last + 1)) for at, node in enumerate(nodes)]
         course = spread_reference(edges, sources, rule)
         if clear_of_threshold(course, rule) and n_checked < n_queries:
             n_checked += 1
