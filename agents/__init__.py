@@ -20,6 +20,7 @@ from .online import run
 
 if TYPE_CHECKING:
     from .deep import DeepAgent as DeepAgent
+    from .episodic import EpisodicControl as EpisodicControl
     from .evaluation import OnlineScore as OnlineScore
     from .evaluation import evaluate_online as evaluate_online
     from .linucb import LinUCB as LinUCB
@@ -36,10 +37,13 @@ AGENTS: Mapping[str, str] = {
     "rules": "habitus.agents.simple:PolicyAgent",
     "tabular_q": "habitus.agents.tabular:TabularQ",
     "linucb": "habitus.agents.linucb:LinUCB",
+    "knn": "habitus.agents.episodic:EpisodicControl",
     "substrate": "habitus.agents.substrate:Substrate",
     "dqn": "habitus.agents.deep:DeepAgent",
     "ppo": "habitus.agents.deep:DeepAgent",
     "a2c": "habitus.agents.deep:DeepAgent",
+    "qrdqn": "habitus.agents.deep:DeepAgent",
+    "recurrent_ppo": "habitus.agents.deep:DeepAgent",
     "oracle": "habitus.agents.simple:PolicyAgent",
 }
 """Kind -> where its class is, as "module:Class"."""
@@ -48,12 +52,16 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "dqn": {"algorithm": "DQN"},
     "ppo": {"algorithm": "PPO"},
     "a2c": {"algorithm": "A2C"},
+    # 200 quantiles, the default of sb3-contrib, cost ten times as much as the rest of a step
+    "qrdqn": {"algorithm": "QRDQN", "policy_kwargs": {"net_arch": [64, 64], "n_quantiles": 25}},
+    "recurrent_ppo": {"algorithm": "RecurrentPPO"},
 }
 """Settings that a kind fixes."""
 
 _EXPORTS = {
     "BestFixed": "simple",
     "DeepAgent": "deep",
+    "EpisodicControl": "episodic",
     "FixedAction": "simple",
     "LinUCB": "linucb",
     "OnlineScore": "evaluation",
@@ -70,6 +78,7 @@ __all__ = [
     "Agent",
     "BestFixed",
     "DeepAgent",
+    "EpisodicControl",
     "FixedAction",
     "LinUCB",
     "OnlineScore",

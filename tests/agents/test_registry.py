@@ -28,7 +28,8 @@ class Own:
 
 def test_the_kinds_of_the_issue_are_there():
     assert list(AGENTS) == [
-        "random", "best_fixed", "rules", "tabular_q", "linucb", "substrate", "dqn", "ppo", "a2c", "oracle"
+        "random", "best_fixed", "rules", "tabular_q", "linucb", "knn", "substrate",
+        "dqn", "ppo", "a2c", "qrdqn", "recurrent_ppo", "oracle"
     ]  # fmt: skip
 
 
@@ -46,7 +47,7 @@ def test_every_kind_lives_fifty_steps_of_its_world(kind):
 
 @pytest.mark.parametrize("kind", PRESETS)
 def test_a_deep_kind_is_its_algorithm(lanterns, kind):
-    assert make(kind, lanterns()).algorithm == kind.upper()
+    assert make(kind, lanterns()).algorithm.lower() == kind.replace("_", "")
 
 
 def test_a_class_of_ones_own_is_built_by_its_path(lanterns):
@@ -84,6 +85,7 @@ def test_settings_are_checked_before_anything_is_built(lanterns):
 def test_classes_are_importable_by_name():
     assert agents.TabularQ is agent_class("tabular_q")
     assert agents.LinUCB is agent_class("linucb")
+    assert agents.EpisodicControl is agent_class("knn")
     assert agents.DeepAgent is agent_class("ppo")
     with pytest.raises(AttributeError, match="no attribute 'Tabular'"):
         _ = agents.Tabular
