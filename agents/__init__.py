@@ -52,7 +52,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
     "dqn": {"algorithm": "DQN"},
     "ppo": {"algorithm": "PPO"},
     "a2c": {"algorithm": "A2C"},
-    # 200 quantiles, the default of sb3-contrib, cost ten times as much as the rest of a step
+    # 200 quantiles, the default of sb3-contrib, cost six times the time of a run (README)
     "qrdqn": {"algorithm": "QRDQN", "policy_kwargs": {"net_arch": [64, 64], "n_quantiles": 25}},
     "recurrent_ppo": {"algorithm": "RecurrentPPO"},
 }
