@@ -98,6 +98,7 @@ def html(results: Results) -> str:
             )
             for one in adaptation.of(results)
         ],
+        changes=summary.changes(results),
         first=summary.window_name(adaptation.FIRST),
         reached=f"{adaptation.REACHED:.0%}",
         costs=_costs(results),

@@ -6,10 +6,12 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import rich.box
 import rich.table
 
+from ..envs.regimes import LEVELS
 from . import adaptation
 from .results import FEW_SEEDS, Results, Row
 from .statistics import Estimate
@@ -187,6 +189,9 @@ def markdown(results: Results) -> str:
             parts.append(_line([rows[0].agent, rows[0].feedback, str(rows[-1].raw.n), *cells]))
         parts += ["", *_paired(results, entry.label)]
     parts += _adapted(results)
+    for table in changes(results):
+        parts += [f"## {table.title}", "", table.note, "", _line(table.header), _line(["---"] * len(table.header))]
+        parts += [*map(_line, table.rows), ""]
     if results.overall:
         parts += ["## All worlds", "", "Interquartile mean over worlds and seeds, last window of each world.", ""]
         parts += [_line(["agent", "feedback", "score"]), _line(["---"] * 3)]
@@ -248,6 +253,61 @@ def _adapted(results: Results) -> list[str]:
         for one in found
     ]  # fmt: skip
     return [*parts, ""]
+
+
+class Changes(NamedTuple):
+    """A table of what agents kept or lost at changes of a kind, as texts."""
+
+    title: str
+    note: str
+    header: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+
+def changes(results: Results) -> list[Changes]:
+    """What is kept until rules return, and what a redraw costs, where worlds of a study show it."""
+    n, focus = f"{adaptation.NEXT:,}", results.focus
+    returned, redrawn = adaptation.returns(results), adaptation.redraws(results)
+    found = []
+    if returned:
+        note = (
+            f"Normalised scores of {n} steps [95 % interval over seeds]. Left: the last ones of the time before under "
+            "these rules. Returned: the first ones of this time. Retention: the second as a share of the first. Less "
+            "fresh: returned, less the first ones of the same agent when it was new to these rules, paired by seed. "
+            f"Less {focus}: returned, less the same steps of {focus}, paired by seed."
+        )
+        header = ["world", "rules", "from step", "agent", "feedback", "left", "returned", "retention", "less fresh"]
+        rows = [
+            [
+                one.world, _rules(one.level), f"{one.at:,}", one.agent, one.feedback,
+                *map(_with_interval_or_dash, (one.before, one.again, one.retention, one.fresh, one.lead)),
+            ]
+            for one in returned
+        ]  # fmt: skip
+        found.append(Changes("Rules that return", note, [*header, f"less {focus}"], rows))
+    if redrawn:
+        note = (
+            f"The same rules, new hidden types. Normalised scores of the last {n} steps before and the next {n} "
+            "[95 % interval over seeds]; the cost is their difference, paired by seed."
+        )
+        rows = [
+            [
+                one.world, f"{one.at:,}", one.agent, one.feedback,
+                *map(_with_interval_or_dash, (one.before, one.after, one.cost)),
+            ]
+            for one in redrawn
+        ]  # fmt: skip
+        header = ["world", "at step", "agent", "feedback", "before", "after", "cost"]
+        found.append(Changes("Everybody somebody else", note, header, rows))
+    return found
+
+
+def _rules(level: int) -> str:
+    return {0: "first", LEVELS: "second"}.get(level, f"{level}/{LEVELS}")
+
+
+def _with_interval_or_dash(estimate: Estimate | None) -> str:
+    return "–" if estimate is None else _with_interval(estimate)
 
 
 def steps_with_interval(estimate: Estimate) -> str:

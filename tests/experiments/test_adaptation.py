@@ -135,6 +135,13 @@ def test_others_are_compared_with_the_first_agent_at_a_return(periodic):
     assert [one.lead and round(one.lead.point, 3) for one in adaptation.returns(periodic)] == [None, None, 0.1, 0.1]
 
 
+def test_returns_stand_in_the_summary(periodic):
+    told = summary.markdown(periodic)
+    assert "## Rules that return" in told
+    assert "| periodic | first | 8,000 | agent | attributed | .80 [.70, .90] | .60 [.50, .70] | .75 [.71, .78]" in told
+    assert "| periodic | second | 12,000 | other | attributed |" in told
+
+
 def test_nobody_can_keep_a_share_of_nothing(periodic):
     key = ("periodic", "agent", "attributed")
     flat = dataclasses.replace(periodic.cells[key], score=np.full((3, 16000), 0.04, np.float32))
@@ -179,6 +186,7 @@ def test_the_cost_of_a_redraw_is_what_the_next_steps_lose(fake, make_study, tmp_
     assert found.cost.point == pytest.approx(0.3)
     assert found.cost.high - found.cost.low == pytest.approx(0, abs=1e-6)  # paired by seed
     assert (found.before.point, found.after.point) == (pytest.approx(0.8 - 0.1 / 3), pytest.approx(0.5 - 0.1 / 3))
+    assert "| world | 2,000 | agent | attributed | " in summary.markdown(made)
     assert adaptation.returns(made) == []  # the rules have never gone
 
 
