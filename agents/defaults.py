@@ -16,6 +16,7 @@ from .declared import DeclaredReview, DeclaredSchema
 VARIANCE_PER_NOISE = 0.025
 WITH_ECONOMICS: Mapping[str, Any] = {
     "eps0": 0.05,
+    "eps_floor": 0.01,
     "eps_steps": 200.0,
     "opinion_prior": 0.5,
     # outcomes are per unit of a stake and a decision has no consequences: what serves long encounters is off
@@ -39,6 +40,7 @@ UNDECLARED: Mapping[str, Any] = {
     "variance_floor": 0.1,
     "optimism": 0.4,
     "eps0": 0.05,
+    "eps_floor": 0.01,
     "curiosity": 0.0,
     "common": False,
     "average_reward": False,
@@ -46,6 +48,8 @@ UNDECLARED: Mapping[str, Any] = {
     "detector": 0.0,
     "prototypes": 0,
 }
+# What an adviser knows of a whole encounter takes longer to be learnt better than what it knows of a single decision.
+WITH_ENCOUNTERS: Mapping[str, Any] = {"trust_floor": 0.4}
 # Rules that count lessons start with the doubt of two; the others have no variances.
 OF_RULE: Mapping[Rule, Mapping[str, Any]] = {
     "count": {"variance": 0.5, "kind_variance": dict.fromkeys(KIND_VARIANCE, 1.0)},
@@ -65,6 +69,8 @@ def config_of(schema: DeclaredSchema | None, rule: Rule, settings: Mapping[str, 
     if schema is not None and schema.review is not None:
         defaults |= WITH_ECONOMICS
         defaults |= _outcome_variances(schema.review, schema.reward_bound)
+    elif schema is not None and schema.behaviours:
+        defaults |= WITH_ENCOUNTERS
     elif schema is None:
         n_observed = max(1, n_paths - 1)
         defaults |= {**UNDECLARED, "variance": SUMMED_VARIANCE / n_observed, "kind_variance": {"bias": BIAS_VARIANCE}}

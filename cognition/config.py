@@ -63,7 +63,8 @@ class Config:
         curiosity: what every style's curiosity is added to, >= 0.
         optimism: initial evidence of gain for every action, spread over what is observed.
         advice: initial evidence of gain for an action that an adviser names, in [-1, 1].
-        trust_steps: steps after which an adviser's word is half as active as at first, > 0: own experience grows.
+        trust_steps: steps after which half of the way to `trust_floor` is gone, > 0: own experience grows.
+        trust_floor: activation that an adviser's word keeps for ever, in [0, 1]; it starts with 1.
         opinion_prior: initial evidence of gain for the action that buys a second opinion, as a share of what it can
             gain.
         opinion_noise: variance of a second opinion as a target, over `noise`, > 0.
@@ -77,7 +78,7 @@ class Config:
 
     rule: Rule = "kalman"
     gamma: float = 0.9
-    trace_decay: float = 0.5
+    trace_decay: float = 0.6
     cut_traces: bool = False
     variance_floor: float = 0.0
     noise: float = 0.3
@@ -90,7 +91,7 @@ class Config:
     encounter: bool = True
     prototypes: int = 6
     entity: bool = True
-    drift: float = 0.003
+    drift: float = 0.01
     conjunctions: int = 0
     conjunction_after: int = 15
     gate: bool = True
@@ -100,11 +101,12 @@ class Config:
     regimes: int = 1
     eps0: float = 0.03
     eps_steps: float = 500.0
-    eps_floor: float = 0.01
-    curiosity: float = 0.15
+    eps_floor: float = 0.003
+    curiosity: float = 0.1
     optimism: float = 0.0
-    advice: float = 0.3
-    trust_steps: float = 300.0
+    advice: float = 0.5
+    trust_steps: float = 50.0
+    trust_floor: float = 0.1
     opinion_prior: float = 0.0
     opinion_noise: float = 1.5
     reward_bound: float = 1.0
@@ -116,7 +118,7 @@ class Config:
             raise ValueError(f"`rule` must be one of {list(get_args(Rule))}, got {self.rule!r}.")
         for name in ("noise", "variance", "trust_steps", "eps_steps", "opinion_noise", "reward_bound"):
             _require(name, getattr(self, name), lambda x: x > 0, "> 0")
-        for name in ("gamma", "trace_decay", "variance_floor", "eps0", "eps_floor"):
+        for name in ("gamma", "trace_decay", "variance_floor", "eps0", "eps_floor", "trust_floor"):
             _require(name, getattr(self, name), lambda x: 0 <= x <= 1, "in [0, 1]")
         for name in ("optimism", "opinion_prior", "advice"):
             _require(name, getattr(self, name), lambda x: -1 <= x <= 1, "in [-1, 1]")
@@ -154,7 +156,7 @@ COUNTS = {
 
 # Chosen on seeds 0 to 47 of the three worlds (README): what a field says of every case is learnt slowly, for it is
 # learnt at every step; what one entity or one prototype does, or an adviser is worth, quickly.
-KIND_VARIANCE: Mapping[str, float] = {"entity": 20.0, "prototype": 10.0, "advice": 7.0, "case": 5.0}
+KIND_VARIANCE: Mapping[str, float] = {"entity": 20.0, "prototype": 10.0, "advice": 20.0, "case": 5.0}
 
 
 def node_variances(config: Config, kinds: tuple[str, ...]) -> npt.NDArray[np.float32]:

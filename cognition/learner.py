@@ -244,7 +244,8 @@ def _witnessed(state: State, experience: Experience, structure: Structure, param
             prototypes, state.situation.entity, experience.seen, known.encounter.is_new, params.drift, structure
         )
     encounter = after(known.encounter, experience.action, experience.is_boundary)
-    trust = params.trust_steps / (params.trust_steps + (state.step + 1).astype(jnp.float32))
+    is_new = params.trust_steps / (params.trust_steps + (state.rewards.since + 1).astype(jnp.float32))
+    trust = params.trust_floor + (1.0 - params.trust_floor) * is_new
     return dataclasses.replace(known, prototypes=prototypes, encounter=encounter, trust=trust)
 
 

@@ -34,6 +34,7 @@ class Params:
     drift: Array
     detector: Array
     trust_steps: Array
+    trust_floor: Array
 
 
 def params_of(config: Config, style: Style) -> Params:
@@ -59,6 +60,7 @@ def params_of(config: Config, style: Style) -> Params:
         drift=scalar(config.drift),
         detector=scalar(config.detector),
         trust_steps=scalar(config.trust_steps),
+        trust_floor=scalar(config.trust_floor),
     )
 
 

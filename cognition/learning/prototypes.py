@@ -6,12 +6,14 @@ n_z[c, y] with a Dirichlet prior. Entity e is of prototype z with probability r_
     at an encounter     r_e <- (1 - drift) r_e + drift pi
     at a symbol         r_e(z) <- r_e(z) theta_z[c, y] / sum;   n_z[c, y] <- n_z[c, y] + r_e(z)
 
-Every REST steps `consolidate` runs expectation maximisation over the latest events, and a few times early on from
-random starts as well: symmetric prototypes never part by themselves. It never touches r_e, the fast opinion, unless the
+Every REST steps `consolidate` runs expectation maximisation over the events so far, and a few times from random starts
+as well: symmetric prototypes never part by themselves. It takes an entity for the same all along, which is true of the
+first 1,600 steps and false of a long life. From then on prototypes only learn as they go, from what the opinion of the
+moment says that an entity is, and what is old fades. `consolidate` never touches r_e, the fast opinion, unless the
 prototypes themselves are replaced.
 
 Sources: Dempster, Laird & Rubin (1977); Cappe & Moulines (2009), "On-line expectation-maximization algorithm for latent
-data models". Differs: events are forgotten by a ring of fixed size instead of a decaying rate.
+data models". Differs: counts fade by a factor per rest instead of by a rate per event.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ FLOOR = 1e-4
 """Least opinion: a single symbol that a prototype never shows must not rule it out for ever."""
 SWEEPS, FIRST_SWEEPS = 2, 12
 RESTARTS = 6
-RESTART_STEPS = (300, 600, 1200, 2400, 4800)
+RESTART_STEPS = (200, 400, 800, 1600)
+KEPT = 0.97
+"""Share of the expected counts that is kept from one rest to the next, once prototypes are found."""
 BETTER = 5.0
 """Log likelihood by which a random start must be better to be taken."""
 PACK = 16
@@ -147,7 +151,7 @@ def witness(
 
 
 def consolidate(prototypes: Prototypes, n_done: Array, key: Array, structure: Structure) -> Prototypes:
-    """Prototypes that explain the latest events better.
+    """Prototypes that explain what was seen better, while they are looked for; afterwards what is old fades.
 
     Args:
         prototypes: before.
@@ -155,6 +159,19 @@ def consolidate(prototypes: Prototypes, n_done: Array, key: Array, structure: St
         key: of the random starts.
         structure: shapes.
     """
+    is_found = n_done > RESTART_STEPS[-1]
+    done: Prototypes = jax.lax.cond(is_found, _faded, lambda old: _sought(old, n_done, key, structure), prototypes)
+    return done
+
+
+def _faded(prototypes: Prototypes) -> Prototypes:
+    """Events of long ago count less than new ones."""
+    counts, totals = KEPT * prototypes.counts, KEPT * prototypes.totals
+    return prototypes._replace(counts=counts, totals=totals, share=_shares(jnp.sum(totals, axis=1)))
+
+
+def _sought(prototypes: Prototypes, n_done: Array, key: Array, structure: Structure) -> Prototypes:
+    """Some sweeps of expectation maximisation over the events, and at RESTART_STEPS from random starts as well."""
     constants = cells(structure)
     happened = prototypes.events != NOTHING_SEEN
     entity, cell = prototypes.events >> PACK, prototypes.events & ((1 << PACK) - 1)
@@ -179,10 +196,11 @@ def consolidate(prototypes: Prototypes, n_done: Array, key: Array, structure: St
         best = jnp.argmax(fits)
         is_better = fits[best] > _log_likelihood(table, counts, share, constants) + BETTER
         fresh = jax.nn.softmax(_log_joint(table, all_counts[best], shares[best], constants), axis=-1)
+        place = matched(opinion, fresh)
         return (
-            jnp.where(is_better, all_counts[best], counts),
-            jnp.where(is_better, shares[best], share),
-            jnp.where(is_better, fresh, opinion),
+            jnp.where(is_better, all_counts[best][place], counts),
+            jnp.where(is_better, shares[best][place], share),
+            jnp.where(is_better, fresh[:, place], opinion),
         )
 
     is_due = jnp.any(n_done == jnp.array(RESTART_STEPS, jnp.int32))
@@ -190,6 +208,25 @@ def consolidate(prototypes: Prototypes, n_done: Array, key: Array, structure: St
     return prototypes._replace(
         opinion=opinion, counts=counts, totals=counts @ jnp.asarray(constants.member), share=share
     )
+
+
+def matched(before: Array, now: Array) -> Array:
+    """[Z] i32: which new prototype takes the place of each old one, so that what was learnt of it stays true.
+
+    Greedy: the pair with most entities in common comes first.
+
+    Args:
+        before: [E, Z] f32, opinions about the old prototypes.
+        now: [E, Z] f32, about the new ones.
+    """
+    common, n = before.T @ now, before.shape[1]
+    place = jnp.zeros(n, jnp.int32)
+    for _ in range(n):
+        best = jnp.argmax(common).astype(jnp.int32)
+        old, new = best // n, best % n
+        place = place.at[old].set(new)
+        common = common.at[old].set(-1.0).at[:, new].set(-1.0)
+    return place
 
 
 def _log_theta(counts: Array, constants: Cells) -> Array:
@@ -209,6 +246,11 @@ def _log_likelihood(table: Array, counts: Array, share: Array, constants: Cells)
     return jnp.sum(jax.nn.logsumexp(_log_joint(table, counts, share, constants), axis=-1) * seen)
 
 
+def _shares(mass: Array) -> Array:
+    """[Z] f32: how common each prototype is, from what was seen of it, with a prior of one each."""
+    return (mass + 1.0) / (jnp.sum(mass) + mass.shape[0])
+
+
 def _maximised(table: Array, counts: Array, share: Array, n_sweeps: int, constants: Cells) -> tuple[Array, Array]:
     """Counts and shares after some sweeps of expectation maximisation."""
     seen = (jnp.sum(table, axis=1) > 0)[:, None]
@@ -216,7 +258,7 @@ def _maximised(table: Array, counts: Array, share: Array, n_sweeps: int, constan
     def sweep(_: Array, known: tuple[Array, Array]) -> tuple[Array, Array]:
         belongs = jax.nn.softmax(_log_joint(table, *known, constants), axis=-1) * seen
         mass = jnp.sum(belongs, axis=0)
-        return belongs.T @ table, (mass + 1.0) / (jnp.sum(mass) + mass.shape[0])
+        return belongs.T @ table, _shares(mass)
 
     done: tuple[Array, Array] = jax.lax.fori_loop(0, n_sweeps, sweep, (counts, share))
     return done

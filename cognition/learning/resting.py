@@ -1,7 +1,7 @@
 """What a learner does every REST steps, and no oftener, because it looks at everything: the drivers call it.
 
-Prototypes are consolidated; strengths that traces pushed beyond their bounds return to them; a fall of rewards re-opens
-the variances of all edges, or calls another regime to mind.
+Prototypes are consolidated; strengths that traces pushed beyond their bounds return to them; a turn of rewards re-opens
+the variances of all edges, or a fall calls another regime to mind.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ def rest(state: State, n_done: Array, key: Array, structure: Structure, params: 
         if structure.regimes > 1:
             kept, edges, paid = regimes.turned(kept, edges, paid, state.step, reopened, params)
         else:
-            fallen = rewards.has_fallen(paid, params.detector)
-            edges = dataclasses.replace(edges, variance=jnp.where(fallen, reopened, edges.variance))
-            paid = rewards.started_anew(paid, fallen)
+            turned = rewards.has_turned(paid, params.detector)
+            edges = dataclasses.replace(edges, variance=jnp.where(turned, reopened, edges.variance))
+            paid = rewards.started_anew(paid, turned)
     return dataclasses.replace(state, known=known, edges=edges, regimes=kept, rewards=paid)
 
 

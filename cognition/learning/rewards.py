@@ -82,9 +82,12 @@ def fall(rewards: Rewards) -> Array:
     return (rewards.slow - rewards.fast) / jnp.maximum(deviation, LEAST_DEVIATION)
 
 
-def has_fallen(rewards: Rewards, detector: Array) -> Array:
-    """[] bool: whether rewards are lower than they were, by `detector` standard deviations."""
-    return (fall(rewards) > detector) & (rewards.since > CALM_STEPS)
+def has_turned(rewards: Rewards, detector: Array) -> Array:
+    """[] bool: whether rewards are lower or higher than they were, by `detector` standard deviations.
+
+    What was learnt in bad times has to be doubted when they are over.
+    """
+    return (jnp.abs(fall(rewards)) > detector) & (rewards.since > CALM_STEPS)
 
 
 def started_anew(rewards: Rewards, changed: Array) -> Rewards:

@@ -137,7 +137,8 @@ class Reference:
         on = [*seen.activation, 1.0, 1.0]
         observed = list(zip(nodes, on, strict=True))
         nodes.append(s.n_context + 2 * n_own + max(int(seen.advice), 0))
-        on.append(self.c.trust_steps / (self.c.trust_steps + self.t) * (seen.advice >= 0))
+        c, is_new = self.c, self.c.trust_steps / (self.c.trust_steps + self.t)
+        on.append((c.trust_floor + (1 - c.trust_floor) * is_new) * (seen.advice >= 0))
         first = s.n_context + 2 * n_own + s.n_actions
         likely = sorted(range(s.prototypes), key=lambda z: -np.round(opinion[seen.entity, z] * 1024))[:2]
         for z in likely:

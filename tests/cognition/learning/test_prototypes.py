@@ -80,7 +80,7 @@ def test_planted_types_are_found_in_what_entities_do(shape):
 def test_without_a_random_start_symmetric_prototypes_never_part(shape):
     """The reason for the restarts, and the control of the test above: steps at which none is due."""
     known = lived(prototypes.initial_prototypes(shape), behaviour(KINDS, 600, 0), shape)
-    for n_done in (700, 800):
+    for n_done in (700, 900):
         known = CONSOLIDATE(known, jnp.int32(n_done), jax.random.key(0), shape)
     np.testing.assert_allclose(known.opinion, 1 / N_TYPES, atol=1e-3)
 
@@ -105,13 +105,30 @@ def test_the_opinion_follows_an_entity_that_changed_within_a_few_encounters(shap
 
 def test_consolidation_never_touches_an_opinion_unless_a_restart_is_accepted(shape):
     known = lived(prototypes.initial_prototypes(shape), behaviour(KINDS, 300, 0), shape)
-    parted = CONSOLIDATE(known, jnp.int32(300), jax.random.key(0), shape)
+    parted = CONSOLIDATE(known, jnp.int32(200), jax.random.key(0), shape)
     assert np.abs(parted.opinion - known.opinion).max() > 0.3  # accepted: there was nothing to lose
     parted = lived(parted, behaviour(KINDS, 100, 7), shape)
-    for n_done in (400, 500, 600, 1200):  # at the last two a restart is due and has nothing better to offer
+    for n_done in (300, 500, 800, 1600):  # at the last two a restart is due and has nothing better to offer
         after = CONSOLIDATE(parted, jnp.int32(n_done), jax.random.key(1), shape)
         np.testing.assert_array_equal(after.opinion, parted.opinion)
         assert np.abs(after.counts - parted.counts).max() > 0.01
+
+
+def test_new_prototypes_take_the_places_of_the_old_ones_that_they_resemble():
+    before = np.eye(4, dtype=np.float32)[[0, 0, 0, 1, 1, 2]]
+    now = np.eye(4, dtype=np.float32)[[2, 2, 2, 0, 3, 3]]  # 0 became 2; 1 went into 0 and 3, 2 into 3
+    place = np.asarray(prototypes.matched(jnp.asarray(before), jnp.asarray(now)))
+    assert place.tolist() == [2, 0, 3, 1]  # the pair 1 and 0 comes before the pair 1 and 3, being as common
+
+
+def test_once_found_prototypes_fade_and_entities_may_change(shape):
+    known = grown(shape, KINDS)
+    after = CONSOLIDATE(known, jnp.int32(1_700), jax.random.key(0), shape)
+    np.testing.assert_allclose(after.counts, prototypes.KEPT * known.counts, rtol=1e-6)
+    np.testing.assert_allclose(after.totals, prototypes.KEPT * known.totals, rtol=1e-6)
+    mass = prototypes.KEPT * np.asarray(known.totals).sum(axis=1)
+    np.testing.assert_allclose(after.share, (mass + 1) / (mass + 1).sum(), rtol=1e-5)
+    np.testing.assert_array_equal(after.opinion, known.opinion)
 
 
 def test_the_ring_forgets_what_is_longer_ago_than_it_holds(shape):
@@ -163,13 +180,12 @@ def test_one_symbol_by_hand(shape):
     assert int(after.events[0]) == (5 << prototypes.PACK) | 1
 
 
-def test_the_same_key_gives_the_same_bytes_and_others_other_orders(shape):
+def test_the_same_key_gives_the_same_bytes_and_others_find_the_same_kinds(shape):
     known = lived(prototypes.initial_prototypes(shape), behaviour(KINDS, 300, 0), shape)
-    found = [CONSOLIDATE(known, jnp.int32(300), jax.random.key(key), shape) for key in (0, 0, 1, 2, 3, 4, 5)]
+    found = [CONSOLIDATE(known, jnp.int32(200), jax.random.key(key), shape) for key in (0, 0, 1, 2, 3, 4, 5)]
     content = [b"".join(np.asarray(x).tobytes() for x in one) for one in found]
     assert content[0] == content[1]
-    # types are numbered as chance has it: 6 orders, of which six keys agree on one with probability 6^-5
-    assert len({np.asarray(one.opinion).argmax(axis=1).tobytes() for one in found}) > 1
+    assert all(purity(one, KINDS) > 0.9 for one in found)
 
 
 def test_cells_of_several_tables_do_not_overlap(structure):

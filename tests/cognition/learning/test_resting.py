@@ -75,6 +75,9 @@ def test_a_fall_of_rewards_reopens_every_variance_and_exploration(rested):
     np.testing.assert_allclose(alarmed.edges.variance, 0.2, atol=1e-7)
     np.testing.assert_allclose(alarmed.edges.net, np.clip(before.edges.net, -1, 1))  # what was known is still believed
     assert int(alarmed.rewards.since) == 0
+    # bad times being over is a change as well
+    np.testing.assert_array_equal(rested(-0.06)[1].edges.variance, before.edges.variance)
+    np.testing.assert_allclose(rested(-0.08)[1].edges.variance, 0.2, atol=1e-7)
 
 
 def test_a_rest_changes_neither_what_waits_nor_what_is_at_hand(rested):

@@ -17,7 +17,7 @@ def alarms(paid):
 
     def rest(known, block):
         known = jax.lax.scan(lambda known, y: (rewards.after(known, y), None), known, block)[0]
-        fallen = rewards.has_fallen(known, jnp.float32(DETECTOR))
+        fallen = rewards.has_turned(known, jnp.float32(DETECTOR))
         return rewards.started_anew(known, fallen), fallen
 
     return jax.lax.scan(rest, rewards.initial_rewards(), paid.reshape(-1, REST))[1]
@@ -73,7 +73,7 @@ def test_nothing_alarms_where_nothing_has_changed():
 def test_there_is_no_alarm_in_the_first_steps_nor_soon_after_another():
     known = rewards.initial_rewards()._replace(slow=jnp.float32(1.0), spread=jnp.float32(0.1))
     for since, expected in ((rewards.CALM_STEPS, False), (rewards.CALM_STEPS + 1, True)):
-        assert bool(rewards.has_fallen(known._replace(since=jnp.int32(since)), jnp.float32(3.5))) is expected
+        assert bool(rewards.has_turned(known._replace(since=jnp.int32(since)), jnp.float32(3.5))) is expected
     changed = rewards.started_anew(known._replace(since=jnp.int32(9_000)), jnp.asarray(True))
     assert int(changed.since) == 0
     assert float(changed.slow) == float(changed.fast) == 0.0
