@@ -20,10 +20,13 @@ _AGENTS = {
     "rules": "the expert rules of the world",
     "tabular_q": "Q-learning on a coarse key",
     "linucb": "linear bandit with an upper confidence bound",
+    "knn": "episodic control: the returns of the nearest remembered situations",
     "substrate": "the cognitive substrate; explains its decisions",
     "dqn": "deep Q-network of stable-baselines3",
     "ppo": "proximal policy optimisation of stable-baselines3",
     "a2c": "advantage actor-critic of stable-baselines3",
+    "qrdqn": "quantile-regression DQN of sb3-contrib",
+    "recurrent_ppo": "PPO with an LSTM, of sb3-contrib",
     "oracle": "knows the hidden variables; score 1 by definition",
     "filter": "knows the dynamics and infers what is hidden: what can be reached at best; for studies",
 }
