@@ -219,7 +219,9 @@ def matched(before: Array, now: Array) -> Array:
         before: [E, Z] f32, opinions about the old prototypes.
         now: [E, Z] f32, about the new ones.
     """
-    common, n = before.T @ now, before.shape[1]
+    n = before.shape[1]
+    # before anything tells prototypes apart they differ by rounding alone, which is another one in a batch
+    common = jnp.round(before.T @ now * 64.0)
     place = jnp.zeros(n, jnp.int32)
     for _ in range(n):
         best = jnp.argmax(common).astype(jnp.int32)

@@ -54,7 +54,7 @@ def test_it_beats_chance_and_every_single_action(applicants, n_steps, least):
 
 
 def test_reward_as_it_arrives_is_no_substitute_for_credit():
-    worst, best = (scores("synthetic", 4_000, kind).mean() for kind in ("random", "oracle"))
-    stream = (scores("synthetic", 4_000, "substrate", credit="stream").mean() - worst) / (best - worst)
-    attributed = (scores("synthetic", 4_000, "substrate").mean() - worst) / (best - worst)
+    worst, best = (scores("synthetic", 8_000, kind).mean() for kind in ("random", "oracle"))
+    stream = (scores("synthetic", 8_000, "substrate", credit="stream").mean() - worst) / (best - worst)
+    attributed = (scores("synthetic", 8_000, "substrate").mean() - worst) / (best - worst)
     assert attributed > stream
