@@ -54,7 +54,7 @@ class Config:
         gate: whether a conjunction is off unless both of its parts are on (AND gate); without, it is half on with one.
         cases: case nodes (exemplars of single decisions) at most, 0 = none.
         signed: whether net strengths may be negative.
-        detector: fall of the mean reward, in standard deviations, from which the rules are taken to have changed;
+        detector: turn of the mean reward, in standard deviations, from which the rules are taken to have changed;
             0 = never.
         regimes: sets of rules that are remembered, at least 1; with 1, a change re-opens what is known.
         eps0: initial rate of random actions while learning, in [0, 1].
@@ -63,7 +63,7 @@ class Config:
         curiosity: what every style's curiosity is added to, >= 0.
         optimism: initial evidence of gain for every action, spread over what is observed.
         advice: initial evidence of gain for an action that an adviser names, in [-1, 1].
-        trust_steps: steps after which half of the way to `trust_floor` is gone, > 0: own experience grows.
+        trust_steps: steps since the start or the last alarm after which half of the way to `trust_floor` is gone, > 0.
         trust_floor: activation that an adviser's word keeps for ever, in [0, 1]; it starts with 1.
         opinion_prior: initial evidence of gain for the action that buys a second opinion, as a share of what it can
             gain.
@@ -154,7 +154,7 @@ COUNTS = {
     "regimes": 1,
 }
 
-# Chosen on seeds 0 to 47 of the three worlds (README): what a field says of every case is learnt slowly, for it is
+# Chosen on seeds 0 to 95 of the three worlds (README): what a field says of every case is learnt slowly, for it is
 # learnt at every step; what one entity or one prototype does, or an adviser is worth, quickly.
 KIND_VARIANCE: Mapping[str, float] = {"entity": 20.0, "prototype": 10.0, "advice": 20.0, "case": 5.0}
 

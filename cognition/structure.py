@@ -49,7 +49,7 @@ class Structure:
         traces: T, decisions that an error reaches, the present one included; 1 = no traces.
         bootstraps: whether what the next decision promises is part of a target.
         average_reward: whether time costs the mean reward.
-        detects: whether a fall of the mean reward re-opens what is known.
+        detects: whether a turn of the mean reward re-opens what is known.
         cuts: whether errors do not reach back beyond an action that was not the greedy one (Watkins).
         signed: whether net strengths may be negative.
         gate: whether conjunctions wait for both of their parts.

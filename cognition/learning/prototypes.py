@@ -42,6 +42,9 @@ RESTARTS = 6
 RESTART_STEPS = (200, 400, 800, 1600)
 KEPT = 0.97
 """Share of the expected counts that is kept from one rest to the next, once prototypes are found."""
+LIKENESS = 64.0
+"""Steps into which an entity in common is divided where prototypes are matched: before anything tells them apart they
+differ by rounding alone, which is another one in a batch, and must not decide who takes whose place."""
 BETTER = 5.0
 """Log likelihood by which a random start must be better to be taken."""
 PACK = 16
@@ -220,8 +223,7 @@ def matched(before: Array, now: Array) -> Array:
         now: [E, Z] f32, about the new ones.
     """
     n = before.shape[1]
-    # before anything tells prototypes apart they differ by rounding alone, which is another one in a batch
-    common = jnp.round(before.T @ now * 64.0)
+    common = jnp.round(before.T @ now * LIKENESS)
     place = jnp.zeros(n, jnp.int32)
     for _ in range(n):
         best = jnp.argmax(common).astype(jnp.int32)

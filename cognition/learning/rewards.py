@@ -1,7 +1,7 @@
-"""What rewards are usual, and whether they have fallen: the cost of time, and the alarm that rules have changed.
+"""What rewards are usual, and whether they have turned: the cost of time, and the alarm that rules have changed.
 
     mean  <- mean + max(1 / (n + 20), 1 / MEAN_STEPS) (r - mean),        time costs max(0, mean) a step
-    alarm    slow - fast > detector sqrt(spread / FAST_SAMPLE)           of averages over FAST_STEPS and SLOW_STEPS
+    alarm    |slow - fast| > detector sqrt(spread / FAST_SAMPLE)         of averages over FAST_STEPS and SLOW_STEPS
 
 The mean is charged only while it is positive: a beginner's losses would otherwise be a reward for losing time.
 

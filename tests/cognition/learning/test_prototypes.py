@@ -121,6 +121,17 @@ def test_new_prototypes_take_the_places_of_the_old_ones_that_they_resemble():
     assert place.tolist() == [2, 0, 3, 1]  # the pair 1 and 0 comes before the pair 1 and 3, being as common
 
 
+def test_rounding_does_not_decide_who_takes_whose_place():
+    """Nothing tells the old prototypes apart, and what rounding makes of that differs between a batch and one alone."""
+    rng = np.random.default_rng(0)
+    even, now = np.full((15, 3), 1 / 3, np.float32), np.eye(3, dtype=np.float32)[np.arange(15) % 3]
+    places = [
+        np.asarray(prototypes.matched(jnp.asarray(even + noise), jnp.asarray(now))).tolist()
+        for noise in rng.uniform(-1e-6, 1e-6, (20, 15, 3)).astype(np.float32)
+    ]
+    assert places == [places[0]] * 20
+
+
 def test_once_found_prototypes_fade_and_entities_may_change(shape):
     known = grown(shape, KINDS)
     after = CONSOLIDATE(known, jnp.int32(1_700), jax.random.key(0), shape)
