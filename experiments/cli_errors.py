@@ -20,6 +20,8 @@ def clear_errors() -> Iterator[None]:
     except ExperimentError as error:
         typer.secho(f"error: {error}", fg="red", err=True)
         raise typer.Exit(WRONG_USE) from None
+    except BrokenPipeError:  # no mistake: `cli.main` ends quietly
+        raise
     except OSError as error:  # an unwritable folder, a full disk
         place = f"{error.filename}: " if error.filename else ""
         typer.secho(f"error: {place}{error.strerror or error}", fg="red", err=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 from habitus import __version__
-from habitus.experiments import cli, listing, records, results
+from habitus.experiments import cli, cli_errors, listing, records, results
 from habitus.experiments.plan import runs_of
 from typer.testing import CliRunner
 
@@ -232,3 +232,8 @@ def test_a_named_study_runs_in_a_process_of_its_own(tmp_path):
 def _run(folder, agent, seed):
     loaded = results.load(folder)
     return next(run.hash for run in runs_of(loaded.study) if (run.agent, run.seed) == (agent, seed))
+
+
+def test_a_reader_of_a_pipe_that_has_seen_enough_is_no_mistake():
+    with pytest.raises(BrokenPipeError), cli_errors.clear_errors():
+        raise BrokenPipeError(32, "Broken pipe")  # `cli.main` ends quietly on it
